@@ -19,7 +19,6 @@ import torch
 pytest.register_assert_rewrite("tests.support")
 
 from omnidemo.backends import compile_kernels, processor, thread_pool  # noqa: E402
-from omnidemo.decoding import row_ops  # noqa: E402
 from omnidemo.learning.distill import process_worker  # noqa: E402
 from omnidemo.pair import pair_prices  # noqa: E402
 from omnidemo.serving import gc_pauses  # noqa: E402
@@ -73,7 +72,7 @@ def _code(request: pytest.FixtureRequest) -> Iterator[None]:
         patched.setenv("OMNIDEMO_BACKEND", "reference")
         patched.setattr(compile_kernels, "_thread", nothing_to_do)
         patched.setattr(compile_kernels, "_ready", None)
-        patched.setattr(row_ops, "_compiled", None)
+        patched.setattr("omnidemo.decoding.sources.compiled.functions", None)
         yield
 
 

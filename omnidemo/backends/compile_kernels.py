@@ -1,5 +1,5 @@
 """Compiles the kernels in another process and loads them when they are ready, so that no answer waits for a
-compiler. Machine code that is complete and whole is loaded at once."""
+compiler. Complete, undamaged machine code is loaded at once."""
 
 from __future__ import annotations
 
@@ -20,40 +20,38 @@ from typing import Any
 
 from omnidemo.backends import processor
 from omnidemo.core.resources import home
-from omnidemo.decoding.sources import agreement, continuations, copier, memory_source, ngram_table, text_index
+from omnidemo.decoding.sources import agreement, compiled, copier, ngram_table, text_index
 from omnidemo.vocabulary import trie_table
 
 SUMS = "sums.json"  # beside the machine code: checksums of its files, and what it was compiled from and for
 MADE = "made from"  # the entry for the latter
-# The compiling process first registers to end with this one: otherwise a killed app would leave it behind and
-# start another one next time.
+# The compiling process ends with this one: a killed app must not leave it behind.
 START = """
 from omnidemo.core.processes import end_with_parent
 end_with_parent({parent})
 from omnidemo.backends.kernels.entry_points import compile_all
 compile_all()
 """
-# seconds that compiling may take: one minute at most where nothing else runs, and many beside what has a
-# higher priority
+# seconds that compiling may take: at most one minute on an idle machine, many beside other processes
 TIMEOUT_S = 1200
-NICE = 10  # so much lower is the priority of the compiling process
+NICE = 10  # niceness of the compiling process
 
 _log = logging.getLogger(__name__)
 _ready: ModuleType | None = None
 _failure = ""  # why there is no compiled code
 _lock = threading.Lock()
 _thread: threading.Thread | None = None
-_waiting: list[Callable[[], None]] = []  # callbacks for the moment when the functions are ready
+_waiting: list[Callable[[], None]] = []  # callbacks of `when_ready`
 _widening = threading.Lock()  # held while the products of `int16` are compiled
 
 
 def kernels() -> ModuleType | None:
-    """The module of compiled functions, or None as long as it is not ready."""
+    """The module of compiled functions, or None while it is not ready."""
     return _ready
 
 
 def kept() -> bool:
-    """Whether machine code is on this machine, so that nothing has to be compiled."""
+    """Whether this machine has the machine code, so that nothing has to be compiled."""
     try:
         return _complete(Path(_folder()), processor.told())
     except OSError:
@@ -67,8 +65,8 @@ def failure() -> str:
 
 
 def prepare() -> None:
-    """Begin to compile in a process of its own, which takes some three quarters of a minute, or more, the
-    first time on a machine. Until it is ready, and if it fails, passes run without compiled code."""
+    """Begin to compile in another process. The first time on a machine this takes about three quarters of a
+    minute. Until it is ready, and if it fails, passes run without compiled code."""
     _start(_prepare)
 
 
@@ -94,8 +92,7 @@ def wait(seconds: float = TIMEOUT_S) -> bool:
 
 
 def when_ready(call: Callable[[], None]) -> None:
-    """`prepare`, and call as soon as the functions are ready: at once where they are, never where they
-    fail."""
+    """`prepare`, and call as soon as the functions are ready: at once if they are, never if they fail."""
     prepare()
     with _lock:
         if _ready is None:
@@ -105,8 +102,8 @@ def when_ready(call: Callable[[], None]) -> None:
 
 
 def wide_products() -> int:
-    """The address of the products of the arithmetic `int16`, for whoever has `kernels`. They are compiled by
-    the first who asks on a machine, which takes seconds."""
+    """The address of the products of the arithmetic `int16`; the caller has `kernels`. The first call on a
+    machine compiles them, which takes seconds."""
     assert _ready is not None
     with _widening:
         address, folder = int(_ready.wide_products()), Path(_folder())
@@ -118,7 +115,7 @@ def wide_products() -> int:
 def _prepare() -> None:
     global _ready, _failure
     command = [sys.executable, "-c", START.format(parent=os.getpid())]
-    # it may not be installed
+    # the package may not be installed
     path = os.pathsep.join(filter(None, [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")]))
     low = partial(os.nice, NICE) if os.name == "posix" else None
     try:
@@ -138,9 +135,7 @@ def _prepare() -> None:
             _drop_damaged(Path(kept))
             try:
                 subprocess.run(command, **options)
-            except (
-                subprocess.CalledProcessError
-            ):  # what was kept may be damaged where no sum says so: once more without it
+            except subprocess.CalledProcessError:  # kept code may be damaged without a sum: try without it
                 shutil.rmtree(kept, ignore_errors=True)
                 Path(kept).mkdir(parents=True, exist_ok=True)
                 subprocess.run(command, **options)
@@ -150,20 +145,17 @@ def _prepare() -> None:
         settings: Any = config
         settings.CACHE_DIR = kept
         use_processor()
-        from omnidemo.backends.kernels import entry_points as compiled
-        from omnidemo.decoding.row_ops import use_compiled
+        from omnidemo.backends.kernels import entry_points
 
-        compiled.compile_all()
-        use_compiled(compiled)
-        for user in (continuations, text_index, memory_source):
-            user.use_compiled(compiled)
-    except Exception as error:  # no numba, no folder for its machine code, a processor that it does not know
+        entry_points.compile_all()
+        compiled.functions = entry_points
+    except Exception as error:  # no numba, no folder for its machine code, an unknown processor
         said = (getattr(error, "stderr", None) or str(error).encode()).decode(errors="replace").strip()
         _failure = said.splitlines()[-1] if said else type(error).__name__
         _log.warning("passes go on without compiled code, slower: %s", _failure)
         return
     with _lock:
-        _ready = compiled
+        _ready = entry_points
         calls = _waiting.copy()
         _waiting.clear()
     for call in calls:
@@ -174,9 +166,9 @@ def _prepare() -> None:
 
 
 def use_processor() -> None:
-    """Have numba compile for this processor as it does here, which it asks for once in a process: to be
-    called before anything else is compiled. Otherwise kept machine code does not fit, and everything is
-    compiled again."""
+    """Let numba compile for this processor as `processor.told` says. numba reads this once in a process, so
+    call it before anything is compiled: otherwise kept machine code does not fit and everything is compiled
+    again."""
     from numba import config
 
     settings: Any = config
@@ -192,8 +184,8 @@ def _sums(folder: Path) -> dict[str, str]:
 
 
 def _made_from(features: str | None) -> str:
-    """All that numba looks at before it uses what it has kept: its own version, the processor, size and date
-    of the sources."""
+    """Everything that numba checks before it uses kept code: its own version, the processor, size and date of
+    the sources."""
     import numba
     from llvmlite import binding
 
@@ -206,7 +198,7 @@ def _made_from(features: str | None) -> str:
 
 
 def _noted(folder: Path) -> dict[str, str]:
-    """What `_note_sums` wrote. OSError or ValueError where it cannot be read."""
+    """The table that `_note_sums` wrote. OSError or ValueError where it cannot be read."""
     noted = json.loads((folder / SUMS).read_text())
     if not isinstance(noted, dict):
         raise ValueError("not a table of sums")
@@ -214,8 +206,8 @@ def _noted(folder: Path) -> dict[str, str]:
 
 
 def _complete(folder: Path, features: str | None) -> bool:
-    """Whether the machine code is that which a compiling process left at its end, for this processor and
-    these sources. Then nothing needs to be compiled, and loading it takes this process half a second."""
+    """Whether the machine code is what a compiling process left at its end, for this processor and these
+    sources. Then nothing is compiled, and loading takes half a second."""
     try:
         return _noted(folder) == _sums(folder) | {MADE: _made_from(features)}
     except (OSError, ValueError):
@@ -223,8 +215,8 @@ def _complete(folder: Path, features: str | None) -> bool:
 
 
 def _drop_damaged(folder: Path) -> None:
-    """Remove machine code whose checksum is wrong: it might crash, or compute something else. An index may
-    have grown; numba notices where it cannot be read."""
+    """Remove machine code with a wrong checksum: it might crash, or compute something else. An index may have
+    grown; numba notices where it cannot be read."""
     try:
         noted, found = _noted(folder), _sums(folder)
         if all(found.get(name) == known for name, known in noted.items() if name.endswith(".nbc")):
@@ -264,9 +256,9 @@ def _sources() -> list[Path]:
 
 
 def _folder() -> str:
-    """Where the machine code is kept. numba looks for changes in the file that a function is in, not in those
-    that it calls, so each state of the files has a folder of its own, and so has each processor that the
-    environment names. OSError where none can be written to."""
+    """The folder of the machine code. numba looks for changes in the file of a function, not in the functions
+    that it calls, so each state of the files, and each processor that the environment names, has a folder of
+    its own. OSError where none can be written to."""
     here = Path(__file__).parent
     named = [os.environ.get(name, "").encode() for name in processor.GIVEN]
     state = b"".join([*(source.read_bytes() for source in _sources()), *named])

@@ -1,2 +1,2 @@
-"""One round of speculative decoding, what it needs, and the loop around it. Read `engine.py` first, then
+"""One round of speculative decoding, its parts, and the loop around it. Read `engine.py` first, then
 `backend.py`."""

@@ -26,9 +26,9 @@ Clock = Callable[[], float]  # seconds from some moment on
 
 @dataclass(slots=True, eq=False)
 class Pass:
-    """The output of a forward pass at its last tokens: `logits` [rows, V] in float32, statistics of each row
-    (None where they were not requested or are not supported), and the output layer's input [rows or more, H]
-    (None where the model does not return it)."""
+    """The output of a forward pass for its last rows: `logits` [rows, V] in float32; row statistics, None
+    where not requested or not supported; and the output layer's input [rows or more, H], None where the model
+    does not return it."""
 
     logits: Logits
     stats: RowStats | None = None
@@ -43,18 +43,18 @@ class KVCache(Protocol):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of its keys and values, those that are taken and not written yet included."""
+        """Bytes of its keys and values, reserved ones included."""
         ...
 
     def forward(self, ids: Sequence[int], last: int, stats_at: float | None = None) -> Pass:
-        """Read `ids` (at least one) and return the rows after each of the last `last` of them. `stats_at`:
-        the temperature for which row statistics are wanted, None for none. ValueError for ids that the model
-        does not have, and where the window is full."""
+        """Read `ids` (at least one) and return the rows after the last `last` of them. `stats_at`: the
+        temperature of the row statistics, None for none. ValueError for ids outside the model's vocabulary,
+        and where the window is full."""
         ...
 
     def trim(self, length: int) -> int:
-        """Forget all positions from `length` on; returns how many are kept, which may be fewer where a model
-        cannot go back exactly (the caller reads the rest again)."""
+        """Forget all positions from `length` on; returns the positions kept. A model that cannot go back
+        exactly keeps fewer, and the caller reads the rest again."""
         ...
 
 
@@ -81,10 +81,8 @@ class Slot:
 
 @dataclass(slots=True)
 class Draft:
-    """What a method proposes, and how many drafter tokens were drawn for it (those thrown away included).
-
-    No slots: nothing could be proposed, and the round's token is the target's own.
-    """
+    """The proposal of a method, and the drafter tokens drawn for it, discarded ones included. Without slots
+    the round's token is the target's own."""
 
     slots: list[Slot] = field(default_factory=list)
     drafted: int = 0
@@ -96,13 +94,10 @@ class Draft:
 
 @dataclass(slots=True)
 class Acceptance:
-    """`accepted` slots are kept; `token` is the target's own token after them, None after an accepted end
-    token.
-
-    `accepts`: the acceptance probability of each judged slot. `rejected`: `token` is a correction and not a
-    bonus token. `variation`: of a rule that is not lossless, how far the law of each judged position is from
-    the target's, in total variation, summed; None: not measured.
-    """
+    """`accepted` slots are kept. `token` is the target's own token after them, None after an accepted end
+    token. `accepts`: the acceptance probability of each judged slot. `rejected`: `token` is a correction, not
+    a bonus token. `variation`: for a rule that is not lossless, the total variation between the law of each
+    judged position and the target's, summed; None: not measured."""
 
     accepted: int
     token: int | None
@@ -113,11 +108,11 @@ class Acceptance:
 
 @dataclass(slots=True, eq=False)
 class RoundPlan:
-    """The limits of a round. `copied`: what is proposed first, slots of ids from memory. `draft_length`:
-    drafter tokens that may be drafted behind them, 0 where the drafter drafts nothing; with neither the round
-    is plain decoding. `max_tokens`: target tokens that may be emitted, by the limit of the answer
-    and the window. `lookahead`: how many rounds after it will probably have the same plan, so that a backend
-    may compute them too; 0 for the first round of an answer, whose token must come at once."""
+    """The limits of a round. `copied`: slots from memory, which are proposed first. `draft_length`: drafter
+    tokens that may be drafted after them, 0 for none; a round with neither is plain decoding. `max_tokens`:
+    target tokens that may be emitted, by the answer's limit and the window. `lookahead`: how many rounds
+    after it will probably have the same plan, so that a backend may compute them too; 0 for the first round
+    of an answer, whose token must come at once."""
 
     draft_length: int
     max_tokens: int
@@ -126,8 +121,8 @@ class RoundPlan:
 
 
 class StageSeconds(NamedTuple):
-    """Seconds of a round by stage. A backend charges to each round the work done for it, whenever it was
-    done, and wasted prefetching to the next round with a draft."""
+    """Seconds of a round by stage. A backend charges each round with the work done for it, whenever it was
+    done, and the next round with a draft with wasted prefetching."""
 
     draft: float = 0.0
     verify: float = 0.0
@@ -153,8 +148,8 @@ class RoundResult:
 
 @dataclass(slots=True)
 class StateKey:
-    """Everything but the draft policy's rule that a round depends on besides its plan. A prefetched round
-    needs equal ones."""
+    """What a round depends on besides its plan and the draft policy's rule. A prefetched round is valid for
+    an equal key."""
 
     target_len: int  # ids of the target's context
     draft_len: int  # ids of the drafter's context
@@ -170,5 +165,5 @@ class Backend(Protocol):
     """Computes rounds of one generation."""
 
     def run_round(self, context: RoundContext, method: Method, plan: RoundPlan) -> RoundResult | None:
-        """The next round; None if this backend does not serve it, and then nothing has changed."""
+        """The next round. None where this backend does not serve it; then nothing has changed."""
         ...

@@ -1,5 +1,5 @@
-"""Calibration: how often slots are accepted, by the probability that was predicted for them; learned from
-judged drafts."""
+"""Calibration: how often slots are accepted, by the probability predicted for them. It learns from judged
+drafts."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from numpy.typing import NDArray
 EDGES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98)  # of the classes of a calibration
 FORGET = 0.99  # decay of a class's older observations with each new one
 BELIEF = 5.0  # observations that the drafter's own probability is worth at first
-TRUST = 0.7  # what is accepted of what a drafter expects, before anything was seen
+TRUST = 0.7  # accepted ÷ predicted before any observation
 
 
 class Calibration:
-    """P(accepted) by classes of what was predicted, from what came of it. A class begins with the prediction
-    times `scale`, which counts as `BELIEF` observations; `scale` is how far predictions of all classes came
-    true. So a drafter that is too sure of a target it has not read is found out within few guesses."""
+    """P(accepted) by classes of the prediction. A class begins with the prediction times `scale`, worth
+    `BELIEF` observations; `scale` is accepted ÷ predicted over all classes. So a drafter that is too sure of
+    an unknown target is found out within few drafts."""
 
     def __init__(self, prior: float | None = None) -> None:
-        self.prior = prior  # believed instead of the prediction
+        self.prior = prior  # replaces the prediction
         self.weight = [0.0] * (len(EDGES) + 1)
         self.accepted = [0.0] * (len(EDGES) + 1)
         self.predicted = [0.0] * (len(EDGES) + 1)
@@ -39,7 +39,7 @@ class Calibration:
         return min(1.0, (sum(self.accepted) + BELIEF * trust) / (believed + BELIEF))
 
     def learn(self, *guesses: tuple[float, float]) -> None:
-        """Note (prediction, acceptance) of guesses; an acceptance is 0 or 1, or its probability."""
+        """Add observations (prediction, acceptance); an acceptance is 0, 1 or a probability."""
         for predicted, accepted in guesses:
             at = bisect_right(EDGES, predicted)
             self.weight[at] = FORGET * self.weight[at] + 1.0
@@ -48,14 +48,14 @@ class Calibration:
 
     @property
     def lines(self) -> NDArray[np.float64]:
-        """[classes, 2], (a, b) of each: P(accepted) is a + b · prediction."""
+        """[classes, 2]: (a, b) of each class, with P(accepted) = a + b · prediction."""
         seen, held = np.array(self.weight) + BELIEF, BELIEF * self.scale
         sure, by_prediction = (0.0, held) if self.prior is None else (held * self.prior, 0.0)
         return np.stack([(np.array(self.accepted) + sure) / seen, by_prediction / seen], 1)
 
     def rows(self) -> list[tuple[float, float, float]]:
-        """(mean prediction, acceptance observed, weight of the observations) of each class that has any: a
-        reliability plot."""
+        """(mean prediction, observed acceptance, weight) of each class with observations: a reliability
+        plot."""
         seen = zip(self.predicted, self.accepted, self.weight, strict=True)
         return [
             (predicted / weight, accepted / weight, weight)
@@ -66,13 +66,12 @@ class Calibration:
 
 @dataclass(slots=True)
 class StopRule:
-    """When a draft ends. Compiled code says the same once more (`roll_out` in `backends/kernels/draft.py`):
-    change both.
+    """When a draft ends. `roll_out` in `backends/kernels/draft.py` has the same rule: change both.
 
-    `segments` [n, 5] are rows (from which s on, a, b, c, d), the calibration as piecewise linear functions of
-    s, the drafter's probability of a slot. After a slot, `cumulative` (the probability that all slots so far
-    are accepted) is multiplied by a + b·s. Another slot is drafted if s ≥ `min_prob` and `cumulative` · (c +
-    d·s) > `price`.
+    `segments` [n, 5] are rows (lower border of s, a, b, c, d): the calibration as piecewise linear functions
+    of s, the drafter's probability of a slot. After a slot `cumulative` (the probability that all slots so
+    far are accepted) is multiplied by a + b·s. Another slot is drafted if s ≥ `min_prob` and `cumulative` ·
+    (c + d·s) > `price`.
     """
 
     cumulative: float = 1.0
@@ -81,8 +80,7 @@ class StopRule:
     segments: NDArray[np.float64] = field(default_factory=lambda: np.array([[0.0, 1.0, 0.0, 1.0, 0.0]]))
 
     def keep_drafting(self, prob: float) -> bool:
-        """Take a slot that was drawn with probability `prob` into account; returns whether another one is
-        drafted."""
+        """Update the rule with a slot of probability `prob`; returns whether another slot is drafted."""
         _, a, b, c, d = self.segments[int(self.segments[:, 0].searchsorted(prob, side="right")) - 1].tolist()
         self.cumulative *= a + b * prob
         return prob >= self.min_prob and self.cumulative * (c + d * prob) > self.price

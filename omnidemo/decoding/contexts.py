@@ -1,5 +1,4 @@
-"""One byte stream with two token views: what the target has read, and what the drafter has read of the same
-text."""
+"""One byte stream with two token views: the target's ids, and the drafter's ids of the same text."""
 
 from __future__ import annotations
 
@@ -19,13 +18,12 @@ from omnidemo.vocabulary.vocabulary_map import VocabularyMap
 
 
 class DrafterContext:
-    """The drafter's ids, read lazily, with the logits rows of this round's positions.
+    """The drafter's ids, which it reads lazily, and the logits rows of this round.
 
-    While `unk_count` is 0 (`spells`): the bytes of `ids` plus `pending_bytes` equal those of the target's
-    ids. `pending_bytes` are bytes that the drafter cannot spell yet, such as half a character. A whole
-    character that it has no way to spell becomes its unknown token (or nothing) and is counted in
-    `unk_count`. A drafter with a short window drops the older half of its ids when the window is full and
-    reads the rest again, which costs O(1) per token on average.
+    While `unk_count` is 0 (`spells`), the bytes of `ids` plus `pending_bytes` equal those of the target's
+    ids. `pending_bytes` cannot be spelled yet, such as half a character. A whole character that cannot be
+    spelled becomes the unknown token (or nothing) and counts in `unk_count`. A drafter with a short window
+    drops the older half of its ids when the window is full and reads the rest again, O(1) a token on average.
     """
 
     def __init__(self, cache: KVCache, vocabulary_map: VocabularyMap) -> None:
@@ -45,7 +43,7 @@ class DrafterContext:
         self._followed = 0  # target ids translated so far
 
     def start(self, prompt: Sequence[int], kept: int) -> None:
-        """Begin with a prompt of target ids, of which the first `kept` are those of the context before."""
+        """Begin with a prompt of target ids, of which the first `kept` belong to the previous context."""
         self.passes += 1
         while self.alignment[-1][0] > kept:
             self.alignment.pop()
@@ -62,8 +60,8 @@ class DrafterContext:
             self._slide()
 
     def read_again(self, cache: KVCache) -> None:
-        """Continue with an empty cache into which all ids are read again: needed when the drafter's weights
-        have changed."""
+        """Continue with an empty cache, into which all ids are read again, because the drafter's weights have
+        changed."""
         self.cache = cache
         self.weight_changes += 1
         self._rows.clear()
@@ -74,8 +72,7 @@ class DrafterContext:
         return bool(self.ids) and not self.pending_bytes
 
     def logits(self) -> Logits:
-        """Logits [D] after all ids. Costs a forward pass over the ids that the cache lacks, or nothing where
-        they are known."""
+        """Logits [D] after all ids. Unread ids cost a forward pass; a known row costs nothing."""
         end = len(self.ids)
         known = self._rows.get(end) or self._caught_up(end)
         if known is None:
@@ -89,7 +86,7 @@ class DrafterContext:
 
     @property
     def unread(self) -> int:
-        """How many of its ids the drafter has not read."""
+        """Ids that the drafter has not read."""
         return max(0, len(self.ids) - self._dropped - self.cache.length)
 
     def state(self, position: int) -> NDArray[np.float32] | None:
@@ -99,9 +96,8 @@ class DrafterContext:
         return found.float().cpu().numpy() if isinstance(found, Tensor) else found
 
     def beginning(self) -> tuple[list[int], Logits | None, Any] | None:
-        """The start of a rollout: (ids still to be read, logits [D], hidden state); the latter two where
-        nothing is left to be read. None where the window is full, or was and the remaining ids were not read
-        again."""
+        """The start of a rollout: (unread ids, logits [D], hidden state); the latter two only without unread
+        ids. None where the window is full, or was full and the remaining ids are unread."""
         end = len(self.ids)
         row, state = self._rows.get(end) or self._caught_up(end) or (None, None)
         if end - self._dropped >= self.cache.max_positions or (
@@ -111,23 +107,21 @@ class DrafterContext:
         return [] if row is not None else self.ids[self._dropped + self.cache.length :], row, state
 
     def read_ahead(self, rollout: Rollout) -> None:
-        """Record what a backend's rollout has read after all ids. It counts as read as far as the ids that
-        are pushed agree with it."""
+        """Note what a rollout has read after all ids. It counts as read as far as later ids agree with it."""
         self.passes += 1
         self.cache.length = len(self.ids) - self._dropped
         self._ahead = (len(self.ids), rollout)
         self._rows[len(self.ids)] = (rollout.rows[0], rollout.states[0])
 
     def count_read(self, further: int) -> None:
-        """Count all ids as read by a backend, and `further` tokens that are about to be pushed. Their rows
-        are not known."""
+        """Count as read all ids, and `further` tokens that are about to be pushed. Their rows are unknown."""
         self._ahead = None
         self._rows.clear()
         self.cache.length = len(self.ids) - self._dropped + further
 
     def _caught_up(self, position: int, last: bool = False) -> tuple[Logits, Any] | None:
         """Count as read what a rollout has read and the ids agree with. Returns the row after `position` ids
-        if it is known then. `last`: keep no other row."""
+        if it is known. `last`: keep no other row."""
         if self._ahead is None:
             return None
         start, ahead = self._ahead
@@ -143,7 +137,7 @@ class DrafterContext:
         self.ids.extend(drafter_ids)
 
     def rollback(self, length: int) -> None:
-        """Keep the first `length` ids, and the rows up to there."""
+        """Keep the first `length` ids and their rows."""
         if self._ahead is not None and length < self._ahead[0]:
             self._ahead = None
         if length < len(self.ids):
@@ -161,8 +155,8 @@ class DrafterContext:
 
     def commit(self, start: int, lengths: Sequence[int], target_ids: Sequence[int]) -> None:
         """End a round that began at `start` drafter ids. The first `len(lengths)` target ids were accepted
-        and keep the drafter ids that were drawn: `lengths` of them each (0: the token's ids belong to a later
-        one). The other target ids are spelled anew."""
+        and keep `lengths` drafted ids each (0: the ids belong to a later token). The other target ids are
+        spelled anew."""
         end = start + sum(lengths)
         self._caught_up(end, last=True)
         self._ahead = None
@@ -192,8 +186,8 @@ class DrafterContext:
                 self.alignment.append((self._followed, len(self.ids)))
 
     def _spell_pending(self, last: bool = False) -> tuple[int, ...]:
-        """Drafter ids of the pending bytes. Half a character at their end stays pending, unless nothing can
-        follow (`last`)."""
+        """Drafter ids of the pending bytes. Half a character at the end stays pending, unless it is
+        `last`."""
         spelled = self.map.drafter.spell(self.pending_bytes)
         if spelled is not None:
             self.pending_bytes = b""
@@ -219,14 +213,14 @@ class DrafterContext:
         )
 
     def _begin(self, prompt: Sequence[int]) -> None:
-        """Open with the drafter's own begin token where the target's prompt has none."""
+        """Begin with the drafter's begin token where the target's prompt has none."""
         begin = self.map.drafter.roles.get("begin", ())
         if begin and (not prompt or self.map.drafters[prompt[0]] not in begin):
             self.ids.append(begin[0])
 
     def _translate(self, target_ids: Sequence[int]) -> None:
-        """Translate a prompt: text between special tokens by the drafter's own tokenizer, special tokens by
-        the vocabulary map."""
+        """Translate a prompt: text between special tokens by the drafter's tokenizer, special tokens by the
+        vocabulary map."""
         for is_text, group in itertools.groupby(
             target_ids, key=lambda target_id: bool(self.map.target.writes(target_id))
         ):
@@ -247,6 +241,7 @@ class DrafterContext:
 
 
 def common_prefix(left: Sequence[int], right: Sequence[int]) -> int:
+    """The number of equal ids at the beginning of both."""
     length = 0
     for a, b in zip(left, right, strict=False):
         if a != b:

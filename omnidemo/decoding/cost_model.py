@@ -1,15 +1,14 @@
 """What drafts are expected to bring and to cost: the chances of each source, learned over all answers of an
-adapter line, and the price list. The policy `cost` decides by both and by nothing else, so the same state
-makes the same drafts.
+adapter line, and the price list. The policy `cost` decides by these two alone, so equal states make equal
+drafts.
 
-**Chances.** Calibrations say how often a slot is accepted, by the probability that the drafter gave it;
-`CopyChances` say the same of ids from memory. Before anything is drawn, means stand for the drafter: how
-often the first slot of a draft is accepted, apart where it stands behind copied ids, and how often a later
-one is. What is known of these fades with rounds that draft nothing, so that a drafter is never given up for
-good.
+**Chances.** Calibrations give the acceptance of a slot by the drafter's probability; `CopyChances` give it
+for ids from memory. Before anything is drawn, means stand for the drafter: the acceptance of a draft's first
+slot, separately where it follows copied ids, and of later slots. These means fade with rounds that draft
+nothing, so that a drafter always gets another try.
 
-**Prices.** See `price_list.py`. Here they are held against a plain round's: a draft's price is how many plain
-rounds its round lasts.
+**Prices.** See `price_list.py`. Here they are relative: a draft's price is how many plain rounds its round
+lasts.
 """
 
 from __future__ import annotations
@@ -25,22 +24,21 @@ from omnidemo.decoding.calibration import EDGES, Calibration
 from omnidemo.decoding.price_list import PriceList
 from omnidemo.decoding.sources.copier import LONGEST_COPY, CopyChances
 
-# Expected tokens per price that a draft needs, above a plain round's, where prices were measured and where
-# they are guessed
+# least gain of a draft's rate over a plain round's, for measured and for guessed prices
 MARGIN, GUESSED_MARGIN = 0.05, 0.15
-FIRST, LATER = 0.5, 0.5  # P(accepted) of a draft's first slot and of later ones, where nothing is known
-BELIEF = 4.0  # slots that this counts as
+FIRST, LATER = 0.5, 0.5  # prior P(accepted) of a draft's first slot and of later ones
+BELIEF = 4.0  # slots that a prior is worth
 FORGET = 0.98  # decay of older slots with each new one
 FADE = 0.995  # the same with each round that drafts nothing
 RECENT = 0.975  # decay of a draft's counts with each new one
-READING = 0.15  # of a drafter's step: an id that it reads with others
-HORIZON = 64  # rounds over which the reading of a prompt by the drafter has to pay
-USUAL = 256  # positions that are assumed where nothing is known of the text
+READING = 0.15  # steps of the drafter that reading one of several ids costs
+HORIZON = 64  # rounds over which reading the prompt has to pay for the drafter
+USUAL = 256  # positions of a usual text
 
 
 class Best(NamedTuple):
-    """A draft's length, the tokens that its round is expected to write, and its price in plain rounds. Of
-    length 0: the plain round."""
+    """A draft's length, the expected tokens of its round, and its price in plain rounds. Length 0 is the
+    plain round."""
 
     length: int
     tokens: float
@@ -48,7 +46,7 @@ class Best(NamedTuple):
 
     @property
     def rate(self) -> float:
-        """Expected tokens per price; a plain round's is 1."""
+        """Expected tokens per price; 1 for a plain round."""
         return self.tokens / self.price
 
 
@@ -58,9 +56,9 @@ PLAIN = Best(0, 1.0, 1.0)
 def best_draft(
     chances: Sequence[float], prices: Sequence[float] | NDArray[np.float64], above: float = 1.0
 ) -> Best:
-    """The length with the most expected tokens per price; the shortest of equals, and the plain round where
-    none has more than `above`. `chances[n - 1]`: that the first n tokens are all accepted. `prices[n]`: of a
-    round that proposes n, in plain rounds."""
+    """The length with the most expected tokens per price, the shortest among equals; the plain round where no
+    rate exceeds `above`. `chances[n - 1]`: the chance that the first n tokens are all accepted. `prices[n]`:
+    a round that proposes n tokens, in plain rounds."""
     best, rate, tokens = PLAIN, above, 1.0
     for count, chance in enumerate(chances, 1):
         if count >= len(prices):
@@ -73,7 +71,7 @@ def best_draft(
 
 
 class Belief:
-    """How often something is accepted, in the mean."""
+    """A mean acceptance with a prior."""
 
     def __init__(self, prior: float) -> None:
         self.prior, self.weight, self.accepted = prior, 0.0, 0.0
@@ -82,19 +80,18 @@ class Belief:
         return (self.accepted + BELIEF * self.prior) / (self.weight + BELIEF)
 
     def learn(self, accepted: float) -> None:
-        """Note an acceptance (0 or 1, or its probability)."""
+        """Add an acceptance (0, 1 or a probability)."""
         self.weight = FORGET * self.weight + 1.0
         self.accepted = FORGET * self.accepted + accepted
 
     def fade(self) -> None:
-        """A round has drafted nothing."""
+        """Fade by a round without a draft."""
         self.weight *= FADE
         self.accepted *= FADE
 
 
 class CostModel:
-    """The chances of a line, with the prices of the pair whose line it is. `prices` None: a guess that knows
-    no pair."""
+    """The chances of a line, and the prices of its pair. `prices` None: a guess for an unknown pair."""
 
     def __init__(self, prices: PriceList | None = None) -> None:
         self.prices = prices if prices is not None else PriceList.linear()
@@ -108,44 +105,44 @@ class CostModel:
         self._drafted = self._proposed = self._weight = 0.0  # of drafts, old ones fading
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__()  # type: ignore[misc]  # what a state of another version lacks is as at the beginning
+        self.__init__()  # type: ignore[misc]  # fields that an older state lacks
         self.__dict__.update({name: value for name, value in state.items() if name in self.__dict__})
 
     def renew(self) -> None:
-        """The drafter has changed: how often its drafts are right is to be seen anew."""
+        """Forget the means: the drafter has changed."""
         self.first, self.later, self.behind = Belief(FIRST), Belief(LATER), Belief(FIRST)
 
     @property
     def segments(self) -> NDArray[np.float64]:
-        """Those of a `StopRule`, as the calibrations have them now."""
+        """`StopRule.segments` of the current calibrations."""
         edges = np.array([[0.0, *EDGES]]).T
         return np.concatenate([edges, self.acceptance.lines, self.next_acceptance.lines], 1)
 
     @property
     def length(self) -> float:
-        """Drafter tokens of a drafting round, on average over the newest."""
+        """Drafter tokens of a drafting round, mean over the newest."""
         return self._drafted / self._weight if self._weight else 0.0
 
     @property
     def waste(self) -> float:
-        """Drafter tokens per proposed token, with those that are drawn and thrown away."""
+        """Drafter tokens per proposed token, discarded ones included."""
         return max(1.0, (self._drafted + BELIEF) / (self._proposed + BELIEF))
 
     @property
     def margin(self) -> float:
-        """By how much a draft's expected tokens per price have to exceed a plain round's."""
+        """The least gain of a draft's rate over a plain round's."""
         return MARGIN if self.prices.known else GUESSED_MARGIN
 
     @property
     def token_seconds(self) -> float:
-        """Seconds of a token of plain decoding; 0 where nothing was measured."""
+        """Seconds of a token of plain decoding; 0 where not measured."""
         return self.prices.price(1, USUAL) if self.prices.known else 0.0
 
     def fused_prices(
         self, prices: PriceList, longest: int, positions: int, unread: int = 0
     ) -> NDArray[np.float64]:
-        """[1 + LONGEST_COPY, 1 + longest]: of a round that proposes m copied ids and n slots of the drafter
-        behind them, in plain rounds. The drafter has `unread` ids to read before."""
+        """[1 + LONGEST_COPY, 1 + longest]: the price, in plain rounds, of a round with m copied ids and n
+        drafter slots after them. The drafter has `unread` ids to read first."""
         plain, step = prices.price(1, positions), prices.step
         rows = np.array([prices.price(1 + count, positions) for count in range(LONGEST_COPY + longest + 1)])
         copied, drafted = np.arange(LONGEST_COPY + 1)[:, None], np.arange(longest + 1)
@@ -153,15 +150,14 @@ class CostModel:
         return (rows[copied + drafted] + (drafted > 0) * fixed + drafted * self.waste * step) / plain
 
     def draft_chances(self, longest: int, behind: bool = False) -> list[float]:
-        """[n − 1]: that the first n slots of a draft are all accepted, before anything is drawn; `behind`:
-        where copied ids come before them, which are."""
+        """[n − 1]: the chance that the first n slots of a draft are all accepted, before anything is drawn.
+        `behind`: given accepted copied ids before them."""
         first, later = self.behind() if behind else self.first(), self.later()
         return [first * later**count for count in range(longest)]
 
-    def best_draft(self, prices: PriceList, longest: int, positions: int = USUAL, unread: int = 0) -> Best:
-        """What a draft of the drafter is expected to bring, at its best length."""
-        found = self.fused_prices(prices, longest, positions, unread)[0]
-        return best_draft(self.draft_chances(longest), found)
+    def best_draft(self, longest: int) -> Best:
+        """The drafter's draft of the best length at a usual position."""
+        return best_draft(self.draft_chances(longest), self.fused_prices(self.prices, longest, USUAL)[0])
 
     def pays(self, best: Best) -> bool:
         """Whether a draft is worth making."""
@@ -170,9 +166,9 @@ class CostModel:
     def learn(
         self, draft_probs: Sequence[Sequence[float]], accept_probs: Sequence[float], behind: bool = False
     ) -> None:
-        """Take the judged slots of a draft: the drafter's probabilities of each slot's tokens (none where it
-        did not draw them), and the probability with which each slot was accepted. `behind`: behind copied
-        ids."""
+        """Learn from the judged slots of a draft: the drafter's probabilities of each slot's tokens (none
+        where it did not draw them), and each slot's acceptance probability. `behind`: the draft followed
+        copied ids."""
         (self.behind if behind else self.first).learn(accept_probs[0] if accept_probs else 0.0)
         for accepted in accept_probs[1:]:
             self.later.learn(accepted)
@@ -188,7 +184,7 @@ class CostModel:
         self.next_acceptance.learn(*after)
 
     def count(self, drafted: int, proposed: int) -> None:
-        """Take a round's counts: drafter tokens, and what was proposed with them, copies apart."""
+        """Count a round: drafter tokens, and proposals made of them, without copies."""
         self.rounds += 1
         if not drafted:
             self.first.fade()

@@ -12,15 +12,15 @@ from omnidemo.decoding.cost_model import PLAIN, Best, CostModel, best_draft
 from omnidemo.decoding.draft_policy import HOLD, AdaptivePolicy
 from omnidemo.decoding.sources.copier import CopiedDraft
 
-# How many times what its price brings elsewhere a further copied id has to bring: chances are of what was
-# best of several, so they are a little too high
+# factor on the price of further copied ids: chances are of the best of several drafts, hence slightly too
+# high
 CAUTION = 1.2
 
 
 class CostPolicy(AdaptivePolicy):
-    """The draft with the most expected tokens per price, of copied ids, of the drafter's, or of these behind
-    those; none where that is below a plain round's and a margin. Prices are those of the list as the answer
-    begins, chances those of the newest multiple of HOLD rounds."""
+    """The draft with the most expected tokens per price: copied ids, the drafter's, or these after those;
+    none where its rate does not exceed a plain round's by the margin. Prices are those at the beginning of
+    the answer, chances those of the newest multiple of HOLD rounds."""
 
     def __init__(self, longest: int, cost_model: CostModel) -> None:
         super().__init__(longest, cost_model)
@@ -30,13 +30,13 @@ class CostPolicy(AdaptivePolicy):
         self._worth = np.ones((0, 0))  # [copied, drafted]: 1 ÷ the price, with CAUTION
         self._best, self._pays = PLAIN, False  # of the drafter
         self._offered, self._needed = PLAIN, 1.0  # its best draft, also where a plain round is better
-        self._slot = 0.0  # price of a slot more of the drafter
-        self._held = StopRule()  # as a draft begins
-        self._copy = PLAIN  # what could be copied in this round, and drafted behind it
+        self._slot = 0.0  # price of one more slot of the drafter
+        self._held = StopRule()  # at the beginning of a draft
+        self._copy = PLAIN  # the best copy of this round, with the draft behind it
         self._copy_chance = 1.0
         self._copied_at = -HOLD  # the newest round that copied
         self._index, self._can_draft, self._taken, self._drafted_behind = 0, True, "plain", 0
-        self._has_drafted = False  # so that the drafter has read the prompt
+        self._has_drafted = False  # and hence read the prompt
 
     def begin_round(self, index: int, positions: int, unread: int) -> None:
         self._index, self._copy, self._can_draft, self._taken = index, PLAIN, True, "plain"
@@ -44,7 +44,7 @@ class CostPolicy(AdaptivePolicy):
             self._hold(positions, 0 if self._has_drafted else unread)
 
     def _hold(self, positions: int, unread: int) -> None:
-        """Decide whether the drafter drafts, and when its drafts end, for the next HOLD rounds."""
+        """Decide for the next HOLD rounds whether the drafter drafts, and when its drafts end."""
         costs, longest = self.cost_model, self.longest
         self._fused_prices = costs.fused_prices(self._prices, longest, positions, unread)
         self._behind = np.cumsum([0.0, *costs.draft_chances(longest, behind=True)])
@@ -55,8 +55,8 @@ class CostPolicy(AdaptivePolicy):
         self._pays, self._needed = costs.pays(self._best), 1.0 + costs.margin
         self._offered = best_draft(chances, prices, above=0.0)
         self._offered_chance = chances[self._offered.length - 1] if self._offered.length else 1.0
-        # A slot more has to bring as many tokens per price as the draft does without it: then the draft has
-        # the most (Dinkelbach's condition). The price of one is the mean as far as drafts will probably go.
+        # Dinkelbach's condition: one more slot has to bring as many tokens per price as the draft without it.
+        # Its price is the mean over the slots that drafts will probably have.
         far = min(max(2, self._best.length), longest)
         self._slot = float((prices[far] - prices[1]) / (far - 1) if far > 1 else prices[1] - 1.0)
         self._held = StopRule(price=self._slot * max(1.0, self._best.rate), segments=costs.segments)
@@ -92,12 +92,12 @@ class CostPolicy(AdaptivePolicy):
         return self.draft_lookahead()
 
     def draft_lookahead(self) -> int:
-        """Until the rule may be another; none shortly after a copy, because what is computed ahead is lost
-        for the next one."""
+        """Rounds until the rule may change. 0 shortly after a copy, because the next copy would discard
+        rounds computed ahead."""
         return 0 if self._index - self._copied_at < HOLD else HOLD - 1 - self._index % HOLD
 
     def offers(self) -> tuple[Offer, ...]:
-        """Of each source that had one its best draft, also where a plain round is better."""
+        """The best draft of each source, also where a plain round is better."""
         taken, drafts = self._taken, self._can_draft and self._offered.length
         made = [Offer("plain", *PLAIN, 1.0, taken == "plain", 1.0)]
         if drafts:

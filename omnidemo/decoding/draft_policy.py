@@ -1,9 +1,9 @@
 """How long a draft gets: a fixed length, while the drafter is confident, by the acceptance head, while it is
 likely enough to be accepted, or while it pays for itself.
 
-All policies decide between two slots, after a slot was drawn and never about a token already drawn, from what
-came before. So the distribution of the emitted text does not depend on them: a draft that ends early is a
-draft with a smaller budget.
+All policies decide between two slots by what came before, never about a token already drawn. So the
+distribution of the emitted text does not depend on them: a draft that ends early is a draft with a smaller
+budget.
 """
 
 from __future__ import annotations
@@ -24,22 +24,20 @@ Policy = Literal["fixed", "confidence", "chance", "cost", "head"]
 State = NDArray[np.float32]  # [H]: what the drafter's output layer read when it predicted a token
 Head = Callable[[State, float], float]  # (state, log q of the token drawn) → P(accepted)
 
-AHEAD = 96  # rounds that are foreseen where nothing can change
-# Rounds for which the policy "cost" holds its rule, so that a backend may compute them in one call, and
-# "chance" the prices that it names. It is a number of rounds of the answer, so that every backend drafts
-# alike.
+AHEAD = 96  # lookahead of policies whose budget never changes
+# Rounds for which "cost" holds its rule, so that a backend may compute them in one call, and "chance" its
+# prices. A number of rounds, not of seconds, so that every backend drafts alike.
 HOLD = 8
-LEAST_CHANCE = 0.3  # of a whole draft, below which the policy "chance" proposes no more
-# a draft ends with its budget alone; it has no state, since its segments leave `cumulative` at 1
+LEAST_CHANCE = 0.3  # of a whole draft of the policy "chance"
+# a draft that ends with its budget alone; stateless, since its segments leave `cumulative` at 1
 NEVER = StopRule()
 # segments by which a slot is accepted with the probability s itself
 AS_PREDICTED = np.array([[0.0, 0.0, 1.0, 1.0, 0.0]])
 
 
 class DraftPolicy:
-    """The draft policy of one generation: up to `longest` drafter tokens. `watches`: whether drafts may end
-    before their budget is used up; `reads_states`: whether `keep_drafting` needs the drafter's hidden
-    states."""
+    """The draft policy of one generation: up to `longest` drafter tokens. `watches`: drafts may end before
+    their budget is used up. `reads_states`: `keep_drafting` needs the drafter's hidden states."""
 
     watches = False
     reads_states = False
@@ -50,27 +48,27 @@ class DraftPolicy:
         self._right, self._judged = 2.0, 4.0
 
     def begin_round(self, index: int, positions: int, unread: int) -> None:
-        """Called before anything is asked for round `index` of the answer. `positions`: ids of the text;
-        `unread`: those that the drafter has not read."""
+        """Called first in round `index` of the answer. `positions`: ids of the text; `unread`: ids that the
+        drafter has not read."""
 
     def copies(self, index: int, copied: CopiedDraft, drafts: bool) -> int:
-        """How many of the copied ids round `index` proposes, instead of what the drafter would; 0: none.
-        `drafts`: whether it can draft. By default those of which more are expected to be accepted, by a
-        token, than of the generation's own drafts: what has been drafted ahead is lost for a copy."""
+        """How many of the copied ids round `index` proposes instead of a draft; 0: none. `drafts`: whether
+        the drafter can draft. By default the copy is taken where its expected acceptance exceeds that of the
+        generation's own drafts by a token: a copy discards what has been drafted ahead."""
         count, right = min(len(copied.ids), self.longest), self._right / self._judged
         expected = sum(right ** (place + 1) for place in range(self.longest)) if drafts else 0.0
         return count if sum(copied.chances[:count]) > expected + (1.0 if drafts else 0.0) else 0
 
     def budget(self, index: int) -> int:
-        """Drafter tokens that the draft of round `index` may use; 0 is plain decoding."""
+        """Drafter tokens of round `index`; 0 is plain decoding."""
         return self.longest
 
     def budget_behind(self, index: int) -> int:
-        """The same of a draft behind the copied ids that `copies` has just said; 0: they stand alone."""
+        """Drafter tokens after the copied ids that `copies` has just chosen; 0: none."""
         return 0
 
     def plain_lookahead(self) -> int:
-        """After a budget of 0: how many more rounds will probably have none."""
+        """After a budget of 0: how many more rounds will probably have a budget of 0."""
         return 0 if self.longest else AHEAD
 
     def draft_lookahead(self) -> int:
@@ -78,27 +76,27 @@ class DraftPolicy:
         return AHEAD
 
     def offers(self) -> tuple[Offer, ...]:
-        """What each source offered for this round; none of a policy that knows no chances."""
+        """The offers of each source for this round; none for a policy without chances."""
         return ()
 
     def keep_drafting(self, draft_probs: Sequence[float], states: Sequence[State]) -> bool:
-        """Whether another slot is drafted after one whose tokens were drawn with these probabilities.
-        `states`: one [H] per token, or none."""
+        """Whether another slot is drafted after one with these probabilities of its tokens. `states`: one [H]
+        a token, or none."""
         return True
 
     def stop_rule(self) -> StopRule:
-        """The rule of this draft with its state so far, for code that draws several slots before it can call
-        `keep_drafting`. A guess where that also needs hidden states."""
+        """The rule of this draft in its current state, for code that draws several slots before it can call
+        `keep_drafting`. An estimate where hidden states decide."""
         return NEVER
 
     def learn(self, draft_probs: Sequence[Sequence[float]], accept_probs: Sequence[float]) -> None:
-        """Learn from a finished draft: the drafter's probabilities of each slot's tokens (none where the slot
-        was spelled otherwise), and the acceptance probabilities of the slots that were judged."""
+        """Learn from a finished draft: the drafter's probabilities of each slot's tokens (none for a slot
+        spelled otherwise), and the acceptance probabilities of the judged slots."""
         self._right += sum(accept_probs)
         self._judged += max(1, len(accept_probs))
 
     def count(self, drafted: int, proposed: int) -> None:
-        """Take the counts of a round, also of one without a draft."""
+        """Count a round, with or without a draft."""
 
 
 class FixedPolicy(DraftPolicy):
@@ -106,8 +104,8 @@ class FixedPolicy(DraftPolicy):
 
 
 class AdaptivePolicy(DraftPolicy):
-    """What the policies that end drafts early have in common: a `StopRule`, and a `CostModel` that learns
-    from their drafts."""
+    """The base of policies that end drafts early: a `StopRule`, and a `CostModel` that learns from their
+    drafts."""
 
     watches = True
 
@@ -143,7 +141,7 @@ class AdaptivePolicy(DraftPolicy):
 
 
 class ConfidencePolicy(AdaptivePolicy):
-    """Stop after a slot to which the drafter itself gave less than `threshold`."""
+    """Stop after a slot with a drafter probability below `threshold`."""
 
     def __init__(self, longest: int, cost_model: CostModel, threshold: float) -> None:
         super().__init__(longest, cost_model)
@@ -157,7 +155,7 @@ class HeadPolicy(AdaptivePolicy):
     """Stop when 1 − Π P(accepted) > γ, with P from the acceptance head (SpecDec++; OmniDraft, equation 7).
 
     A slot of several drafter tokens is accepted as a whole, with the product of theirs. `head` None: none is
-    trained yet, and the drafter's own probabilities stand in for it.
+    trained yet, and the drafter's own probabilities replace it.
     """
 
     def __init__(self, longest: int, cost_model: CostModel, gamma: float, head: Head | None) -> None:
@@ -198,10 +196,9 @@ class HeadPolicy(AdaptivePolicy):
 
 
 class ChancePolicy(AdaptivePolicy):
-    """Draft on, and copy on, while everything up to the next token is accepted with a chance above
-    LEAST_CHANCE, by what was learned of such guesses. No time decides: the same state drafts alike on every
-    machine. Memory goes first as far as the drafter would not do better. The prices that offers name are
-    those of the list as the answer begins."""
+    """Draft and copy on while everything up to the next token is accepted with a chance above LEAST_CHANCE.
+    Times do not decide: equal states draft alike on every machine. Memory goes first as far as the drafter
+    would not do better. Offers name the prices at the beginning of the answer."""
 
     def __init__(self, longest: int, cost_model: CostModel) -> None:
         super().__init__(longest, cost_model)
@@ -221,7 +218,7 @@ class ChancePolicy(AdaptivePolicy):
         self._fused_prices = self.cost_model.fused_prices(self._prices, self.longest, positions)
 
     def copies(self, index: int, copied: CopiedDraft, drafts: bool) -> int:
-        """As many as are likely enough, of which, with the drafter's behind them, the most are expected to be
+        """The number of likely ids with which, with the drafter's after them, the most are expected to be
         accepted."""
         right, most = self._right / self._judged, self.longest if drafts else 0
         best, lead, copies, before = -1.0, 0, 0.0, 1.0
@@ -248,7 +245,7 @@ class ChancePolicy(AdaptivePolicy):
         return lead
 
     def budget_behind(self, index: int) -> int:
-        """None where the drafter's next token would hardly be accepted with all before it."""
+        """0 where the drafter's next token would hardly be accepted together with all before it."""
         if not self._drafts or self._before * self._right / self._judged <= LEAST_CHANCE:
             return 0
         self._offer("fused", self._led, self.cost_model.draft_chances(self.longest, behind=True))
@@ -265,12 +262,12 @@ class ChancePolicy(AdaptivePolicy):
         return tuple(Offer(source, *best, chance, source == self._taken) for source, (best, chance) in found)
 
     def _offer_draft(self) -> None:
-        """What a draft is expected to be, before anything is drawn: at least a slot."""
+        """Offer a draft before anything is drawn: at least one slot."""
         if "drafter" not in self._offered:
             self._offer("drafter", (), self.cost_model.draft_chances(self.longest))
 
     def _offer(self, source: DraftSource, copied: Sequence[float], drafted: Sequence[float] = ()) -> None:
-        """Chances of ids from memory, and those of a draft behind them, of which it has at least a slot."""
+        """Offer ids from memory with these chances, and after them a draft of at least one slot."""
         before = copied[-1] if copied else 1.0
         chances = [before * chance for chance in drafted]
         chances = chances[: max(1, sum(chance > LEAST_CHANCE for chance in chances))]
@@ -281,7 +278,7 @@ class ChancePolicy(AdaptivePolicy):
             self._offered[source] = Best(length, tokens, price), before if copied else chances[-1]
 
     def draft_lookahead(self) -> int:
-        """None: a draft that was made ahead would not know what the ones before it have taught."""
+        """0: a draft made ahead would not know what earlier drafts have taught."""
         return 0
 
     def _new_rule(self) -> StopRule:

@@ -29,8 +29,8 @@ from omnidemo.vocabulary.vocabulary_map import VocabularyMap
 @dataclass(slots=True)
 class Limits:
     """When a generation ends. `stop`: strings that end it after the token that completes one; the text keeps
-    them. `cancelled` is called after each round. `begun`: ids of the answer that were written before, at the
-    end of the prompt: a stop string or a character may begin in them."""
+    them. `cancelled` is called after each round. `begun`: ids of the answer that the prompt ends with: a stop
+    string or a character may begin in them."""
 
     max_new_tokens: int
     stop: tuple[str, ...] = ()
@@ -38,14 +38,14 @@ class Limits:
     begun: Sequence[int] = ()
 
     def stop_ids(self, vocabulary: VocabularyMap) -> list[int]:
-        """The control tokens whose names are stop strings; they write no text in which to find them."""
+        """The control tokens whose names are stop strings. They write no text."""
         return [vocabulary.target.control[stop] for stop in self.stop if stop in vocabulary.target.control]
 
     def until_stop(
         self, ids: list[int], text: str, vocabulary: VocabularyMap, decoder: codecs.IncrementalDecoder
     ) -> int:
         """How many of the ids that follow `text` stay: up to the one that completes a stop string. The
-        decoder is left as it was."""
+        decoder's state is restored."""
         state = decoder.getstate()
         count = len(ids)
         for position, token_id in enumerate(ids):
@@ -58,7 +58,7 @@ class Limits:
 
     def finish_reason(self, text: str, emitted: int, free_positions: int) -> FinishReason | None:
         """Why the generation ends after `emitted` tokens with this text; None while it goes on.
-        `free_positions`: what the target's window still holds."""
+        `free_positions`: tokens that still fit into the target's window."""
         if any(stop in text for stop in self.stop):
             return "stop"
         return "length" if emitted >= self.max_new_tokens else "context" if free_positions < 1 else None
@@ -66,11 +66,10 @@ class Limits:
 
 @dataclass(slots=True)
 class AnswerPlan:
-    """What one answer is decoded with. `policy` decides how many drafter tokens a round may use (0 is plain
-    decoding) and when a draft ends earlier. `ngrams` is only read: each round carries what it would insert,
-    and the caller inserts it before the next round. `clock` returns seconds; times of rounds are its
-    differences. `backend` computes rounds faster; the reference computes those that it declines. `copier`
-    proposes ids from memory."""
+    """The parts of one answer's decoding. `policy` sets a round's drafter tokens (0 is plain decoding) and
+    ends drafts. `ngrams` is only read: each round names the n-grams to insert, and the caller inserts them
+    before the next round. `clock` returns seconds. `backend` computes rounds faster; the reference computes
+    those that it declines. `copier` proposes ids from memory."""
 
     method: Method
     map: VocabularyMap
@@ -129,8 +128,7 @@ def _context(state: DecodingState, plan: AnswerPlan) -> RoundContext:
     """What the method works with, from the state at the beginning of the answer."""
     target, drafter, vocabulary, sampling = state.target, state.drafter, plan.map, plan.sampling
     end_ids = frozenset((*vocabulary.target.roles.get("end", ()), *plan.limits.stop_ids(vocabulary)))
-    # What the drafter has read may be later than where the answer began, which its own distribution may
-    # depend on.
+    # The drafter may have read past the beginning of the answer; its own distribution may depend on that.
     prompt = len(target.ids) - len(plan.limits.begun)
     begin = (prompt, len(drafter.ids)) if sampling.penalty_scope == "answer" else (0, 0)
     penalty = RepetitionPenalty(vocabulary, begin) if sampling.penalises else None
@@ -141,8 +139,8 @@ def _context(state: DecodingState, plan: AnswerPlan) -> RoundContext:
 
 
 class _Written(NamedTuple):
-    """What a round wrote: `ids`, of which the first `accepted` were proposed; `own` is the target's own token
-    after these, None where there is none. Where a stop string ends the answer, `result` ends there too."""
+    """The output of a round: `ids`, of which the first `accepted` were proposed; `own` is the target's own
+    token after these, None where there is none. A stop string also cuts `result`."""
 
     result: RoundResult
     ids: list[int]
@@ -151,7 +149,7 @@ class _Written(NamedTuple):
 
 
 class _Answer:
-    """What has been written of an answer so far, and why it ends."""
+    """The text of an answer so far, and why it ends."""
 
     def __init__(self, state: DecodingState, plan: AnswerPlan, end_ids: frozenset[int]) -> None:
         self.state, self.limits, self.vocabulary = state, plan.limits, plan.map
@@ -162,7 +160,7 @@ class _Answer:
         self.reason: FinishReason | None = "context" if state.target.free_positions < 1 else None
 
     def until_stop(self, result: RoundResult) -> _Written:
-        """What a round has written, up to a stop string."""
+        """The output of a round, cut after a stop string."""
         accepted, own = result.accepted, result.next_token
         ids = [slot.target_id for slot in result.slots[:accepted]]
         ids += [own] if own is not None else []
@@ -171,12 +169,12 @@ class _Answer:
             count = self.limits.until_stop(ids, self.text, self.vocabulary, self.state.decoder)
         if count == len(ids):
             return _Written(result, ids, accepted, own)
-        # what stands behind the stop is neither a right guess nor a wrong one
+        # proposals after the stop were neither accepted nor rejected
         slots, probs = result.slots[:count], result.accept_probs[:count]
         return _Written(replace(result, slots=slots, accept_probs=probs), ids[:count], count, None)
 
     def add(self, written: _Written, plan: RoundPlan) -> list[Token]:
-        """Add what a round has written, and find out whether the answer ends; its tokens."""
+        """Add the output of a round, and decide whether the answer ends; returns the tokens."""
         result, ids, accepted, _ = written
         decoder, plain = self.state.decoder, plan.draft_length == 0 and not plan.copied
         tokens = emitted_tokens(result, ids, accepted, self.vocabulary, decoder, self.greedy, plain)
@@ -225,7 +223,7 @@ def _plan(
     policy: DraftPolicy, state: DecodingState, method: Method, most: int, index: int,
     copied: CopiedDraft | None
 ) -> RoundPlan:  # fmt: skip
-    """The limits of the next round, which may emit `most` tokens. The first one has no lookahead: its token
+    """The plan of the next round, which may emit `most` tokens. The first round has no lookahead: its token
     must come at once."""
     drafts = method.drafts and state.drafter.can_draft
     policy.begin_round(index, len(state.target.ids), state.drafter.unread if drafts else 0)
@@ -244,7 +242,7 @@ def _plan(
 
 
 def _teach(policy: DraftPolicy, plan: RoundPlan, result: RoundResult) -> None:
-    """Tell the policy what came of the drafter's draft: behind copied ids, where there is one and these were
+    """Tell the policy the outcome of the drafter's draft. A draft behind copied ids counts where these were
     accepted."""
     first, slots = len(plan.copied), [slot for slot in result.slots if slot.match is None]
     if plan.draft_length and (not first or (result.drafted and result.accepted >= first)):

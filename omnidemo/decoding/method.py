@@ -1,4 +1,4 @@
-"""What every decoding method is: two verbs, `draft` and `accept`."""
+"""The base of every decoding method: two verbs, `draft` and `accept`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from omnidemo.vocabulary.vocabulary_map import VocabularyMap
 
 
 class Method:
-    """A decoding method. Subclasses draft and say from which distribution a rejected slot is corrected."""
+    """A decoding method. Subclasses draft, and name the distribution that corrects a rejected slot."""
 
     name: ClassVar[str]
     title: ClassVar[str]
@@ -34,13 +34,14 @@ class Method:
         return None
 
     def proposal_rule(self, context: RoundContext) -> ProposalRule | None:
-        """Its drafting as data, where its slots are just those of a rule; then compiled code can make whole
-        rounds.
+        """The method's drafting as data, where a rule describes its slots completely; compiled code can then
+        make whole rounds.
 
-        Such rounds call no `draft`, `accept` or `residual`, unless the host has to finish one: they accept as
-        `Method.accept` does and correct as `NgramExact` does, of which `TokenIntersection` is the case
-        without n-grams. None for a method that accepts or corrects otherwise; its `draft` hands `begin_slot`
-        a rule by another function, or leaves that call out."""
+        Such rounds call no `draft`, `accept` or `residual` unless the host finishes one: they accept as
+        `Method.accept` does and correct as `NgramExact` does (`TokenIntersection` is the case without
+        n-grams). None for a method that accepts or corrects otherwise; its `draft` passes another rule to
+        `begin_slot`, or does not call it.
+        """
         return None
 
     def draft(self, context: RoundContext, budget: int) -> Draft:
@@ -48,8 +49,8 @@ class Method:
         raise NotImplementedError
 
     def propose(self, context: RoundContext, plan: RoundPlan) -> Draft:
-        """What a round proposes: first the ids from memory, then the drafter's, which has read these. Where
-        it cannot spell them, these alone."""
+        """The proposal of a round: ids from memory, then the drafter's draft, which continues them. Ids that
+        the drafter cannot spell stand alone."""
         draft = Draft([*plan.copied])
         if plan.draft_length and _spelled(context, draft.slots):
             context.lead = len(draft.slots)
@@ -59,13 +60,12 @@ class Method:
         return draft
 
     def residual(self, context: RoundContext, slot: Slot, probs: Probs) -> int:
-        """A token from norm(p − A), where A is the accepted mass of the slot, which the drafter drew, and
-        `probs` [T] is p."""
+        """A token from norm(p − A): A is the accepted mass of a slot that the drafter drew, `probs` [T] is
+        p."""
         raise NotImplementedError
 
     def _correction(self, context: RoundContext, slot: Slot, probs: Probs) -> int:
-        """A token in the place of a rejected one. Of a copied token, a point mass, all that p gives it is
-        accepted."""
+        """A token in place of a rejected one. A copied token is a point mass: its whole p is accepted."""
         if slot.match is None:
             return self.residual(context, slot, probs)
         rest = as_tensor(probs).clone()
@@ -74,8 +74,8 @@ class Method:
 
     def accept(self, context: RoundContext, draft: Draft, logits: Logits) -> Acceptance:
         """Accept each slot with min(1, p/`slot.q`), correct the first rejection, add a bonus token after full
-        acceptance. `slot.q` may be an upper bound of the proposal's probability. With noise that is shared,
-        and at temperature 0, accept what the target writes itself.
+        acceptance. `slot.q` may be an upper bound of the proposal's probability. With shared noise, and at
+        temperature 0, accept the target's own tokens.
 
         `logits` [m + 1, T] are the target's rows at the proposed tokens and after them.
         """
@@ -101,8 +101,8 @@ class Method:
         )
 
     def _accept_equal(self, context: RoundContext, draft: Draft, logits: Logits) -> Acceptance:
-        """Accept each slot that is what the target draws there itself. Its acceptance probability is 1 or 0
-        where noise is shared, as at temperature 0; else p."""
+        """Accept each slot that the target draws itself. Its acceptance probability is 1 or 0 with shared
+        noise and at temperature 0, else p."""
         distribution: Callable[[int], Probs]
         if context.stats is not None and context.sampling.plain:
             distribution = context.stats.probs
@@ -127,8 +127,8 @@ class Method:
         return Acceptance(len(draft.slots), token, False, accepts)
 
     def accept_known(self, context: RoundContext, draft: Draft, best: Sequence[int]) -> Acceptance:
-        """Accept each slot that is what the target writes there, as it does at temperature 0; `best` [m + 1]
-        are its ids."""
+        """Accept each slot that equals the target's own id, as at temperature 0; `best` [m + 1] are these
+        ids."""
         accepts: list[float] = []
         for index, slot in enumerate(draft.slots):
             if slot.target_id >= 0:
@@ -141,8 +141,8 @@ class Method:
 
 
 def _spelled(context: RoundContext, slots: Sequence[Slot]) -> bool:
-    """Have the drafter read ids from memory, as it will spell them where they are accepted; whether it can,
-    and something may follow."""
+    """Let the drafter read ids from memory as it will spell them if they are accepted. False where it cannot
+    spell them, or nothing may follow."""
     spellings = [context.map.spelling(slot.target_id) for slot in slots]
     if not all(spellings) or (slots and slots[-1].target_id in context.end_ids):
         return False
@@ -155,8 +155,7 @@ def _spelled(context: RoundContext, slots: Sequence[Slot]) -> bool:
 def target_rows(
     context: RoundContext, proposal: Sequence[int], logits: Logits
 ) -> tuple[Callable[[int], Probs], list[float]]:
-    """The target's distribution [T] by row of its logits, of which only those that are asked for are
-    computed, and its probability of each proposed token."""
+    """(the target's distribution [T] by row, computed at request; its probability of each proposed token)."""
     if context.stats is not None and context.sampling.plain:
         return context.stats.probs, context.stats.tempered_probs(proposal)
     rows = context.sampling.probs(logits)
@@ -172,7 +171,7 @@ def slot_of(
     first: int,
     stop: int,
 ) -> Slot:
-    """The slot that the tokens `first` to `stop` of `RoundContext.draw_freely` spell, which began at `start`
+    """The slot spelled by the tokens `first` … `stop` of `RoundContext.draw_freely`, which began at `start`
     drafter ids."""
     drafter_ids = tuple(drawn[first:stop])
     paths = {drafter_ids[:depth]: distributions[first + depth] for depth in range(len(drafter_ids))}
@@ -188,7 +187,7 @@ def slot_of(
 
 
 def subtract(rng: Randomness, probs: Tensor, accepted: Tensor) -> int:
-    """A draw from norm(max(0, probs − accepted)); from `probs` itself where rounding leaves nothing."""
+    """A draw from norm(max(0, probs − accepted)); from `probs` where rounding leaves nothing."""
     rest = (probs - accepted).clamp_(min=0.0)
     mass = float(rest.sum())
     return rng.draw(rest / mass) if mass > 0 else rng.draw(probs)

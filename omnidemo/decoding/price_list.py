@@ -1,12 +1,12 @@
-"""What a round costs, by its rows: a list of prices, known before the first answer, which rounds correct.
+"""The prices of rounds by their rows. The list is known before the first answer, and rounds correct it.
 
     price(rows, positions) = reading + rows · computing + positions · attention + the host's share
-                             + drafter tokens · step + what a draft costs besides
+                             + drafter tokens · step + the fixed cost of a draft
 
-Reading the weights is paid once for a pass, whatever its rows. Computing is paid for each row; how much
-differs from row to row by the form of the weights, so `passes` has a price for each of several numbers of
-rows, and those between lie on lines. All prices are in seconds, but what is decided by them are ratios: a
-machine that gets slower all over changes no decision.
+Reading the weights is paid once a pass, whatever its rows. Computing is paid for each row, unevenly by the
+form of the weights, so `passes` has a price for several numbers of rows, with linear interpolation between
+them. Prices are in seconds, but decisions use ratios: a machine that slows down as a whole changes no
+decision.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 Origin = Literal["guessed", "stored", "measured"]
-ROWS = (1, 2, 4, 6, 8, 16)  # whose passes have prices; a list may have fewer of them
+ROWS = (1, 2, 4, 6, 8, 16)  # numbers of rows with a price; a list may have fewer
 MOST_HEARD = 1024  # rounds that wait for the next correction
 FEW = 4  # rounds below which nothing is corrected yet
-MOST_PACE = 8.0  # times by which the pace of all prices may change at once
-MOST_CHANGE = 2.0  # the same of one price against the others
-COUNTED = 16  # rounds of a kind that count at most, so that a long answer does not outweigh what was known
-# How many rounds of a kind what is known counts as: a guess, and a list that was measured or corrected.
+MOST_PACE = 8.0  # largest factor of all prices in one correction
+MOST_CHANGE = 2.0  # largest factor of one price against the others
+COUNTED = 16  # most rounds of a kind that count, so that a long answer does not outweigh the list
+# rounds of a kind that the list counts as: guessed, and measured or corrected
 GUESS, KNOWN = 0.5, 2.0
-# The part of it by which computing is held: in the rounds of few rows, which are the most, it hardly shows.
+# part of it that holds the price of computing, which rounds of few rows hardly show
 OPEN = 0.125
-# The part of the way to the guess that a list goes with an answer that tells nothing of several rows, and the
-# rows by which it is seen how far that is
+# the share by which a list returns to the guess with an answer of plain rounds, and the rows that measure the
+# distance to it
 DOUBT, FAR = 0.4, 4
-ENOUGH = 16  # rounds from which on even a guess has become a measurement
-KEPT = 15  # newest times of each kind that are shown
+ENOUGH = 16  # rounds that turn a guess into a measurement
+KEPT = 15  # newest times of each kind for `taken`
 
 
 class Timed(NamedTuple):
-    """What a round took. `rows`: of the target's pass; `draft`: seconds of drafting, for `drafted` tokens;
-    `seconds`: of all of it; `positions`: that the target had read."""
+    """The times of a round. `rows`: of the target's pass; `draft`: seconds of drafting `drafted` tokens;
+    `seconds`: of the whole round; `positions`: ids that the target had read."""
 
     rows: int
     drafted: int
@@ -52,30 +52,30 @@ class Timed(NamedTuple):
 
 @dataclass(slots=True)
 class PriceList:
-    """The prices of a pair's passes on this machine. It has no clock, decides nothing, and changes in
-    `settle` alone, so that an answer goes by one list from its beginning to its end."""
+    """The prices of a pair's passes on this machine. Without a clock and without decisions. It changes in
+    `settle` alone, so that one list holds for a whole answer."""
 
     # seconds of a pass of so many rows at no position, with the host's share
     passes: dict[int, float]
     step: float  # of a drafter token
     attention: float = 0.0  # of each position, in a pass
-    beside: float = 0.0  # of a draft, besides its steps and rows: the target's weights have left the cache
-    row: float = 0.15  # a row more, in plain rounds, as bytes and multiply-adds let guess
+    beside: float = 0.0  # fixed cost of a draft: the target's weights leave the cache
+    row: float = 0.15  # guess of one more row in plain rounds, from bytes and multiply-adds
     origin: Origin = "guessed"
-    at: float | None = None  # UNIX time of the newest measurement or round that it knows; None: a guess
+    at: float | None = None  # UNIX time of the newest measurement or round; None: a guess
     heard: int = 0  # rounds that have corrected it
-    rows_heard: int = 0  # those of them whose passes had several rows
+    rows_heard: int = 0  # those with several rows
 
     _new: list[Timed] | None = None
     _kept: dict[tuple[int, bool], list[float]] | None = None
 
     @classmethod
     def linear(cls, reading: float = 1.0, row: float = 0.15, step: float = 0.1, **more: Any) -> PriceList:
-        """A list by which every row costs the same. `reading`: seconds of a pass of one row."""
+        """A list with equal prices for all rows. `reading`: seconds of a pass of one row."""
         return cls({rows: reading + (rows - 1) * row for rows in ROWS}, step, row=row / reading, **more)
 
     def price(self, rows: int, positions: int = 0, drafted: int = 0) -> float:
-        """Seconds of a round whose pass has so many rows, and whose draft has so many drafter tokens."""
+        """Seconds of a round with so many rows in its pass and drafter tokens in its draft."""
         found = self.passes.get(rows)
         if found is None:
             found = self._between(rows)
@@ -92,11 +92,11 @@ class PriceList:
 
     @property
     def known(self) -> bool:
-        """Whether its seconds were measured, and not guessed."""
+        """Whether its prices were measured, not guessed."""
         return self.origin != "guessed" or self.heard >= ENOUGH
 
     def become(self, other: PriceList) -> None:
-        """Take the prices of another list, for passes that are computed in another way from now on."""
+        """Take over another list's prices, because passes are computed in another way from now on."""
         self.passes, self.step, self.attention = dict(other.passes), other.step, other.attention
         self.beside, self.origin, self.at, self.heard = other.beside, other.origin, other.at, other.heard
         self.row, self.rows_heard = other.row, other.rows_heard
@@ -109,7 +109,7 @@ class PriceList:
         return made
 
     def note(self, round: Timed, at: float | None = None) -> None:
-        """Take a round's times, which the next `settle` corrects prices by. `at`: the UNIX time."""
+        """Note a round's times for the next `settle`. `at`: the UNIX time."""
         if not 0.0 < round.seconds < math.inf:
             return
         self._new = [] if self._new is None else self._new
@@ -122,13 +122,13 @@ class PriceList:
         self.at = at if at is not None else self.at
 
     def taken(self) -> Mapping[tuple[int, bool], tuple[int, float]]:
-        """Of the newest rounds by (rows, whether the drafter drafted): how many, and their median seconds."""
+        """(rows, drafted or not) → (number, median seconds) of the newest rounds."""
         return {kind: (len(times), median(times)) for kind, times in sorted((self._kept or {}).items())}
 
     def settle(self) -> None:
-        """Correct the prices by the rounds since: first all of them by the machine's pace, which changes no
-        decision, then each by what is left, slowly. The median of each kind of round counts, so that single
-        slow ones change nothing."""
+        """Correct the prices by the rounds since: first all prices by the machine's pace, which changes no
+        decision; then each price by the remaining difference, slowly. Only the median of each kind of round
+        counts, so that single slow rounds change nothing."""
         new = self._new or []
         if len(new) < FEW:
             return
@@ -151,8 +151,8 @@ class PriceList:
         )  # fmt: skip
 
     def _correct_steps(self, drafts: Sequence[Timed], known: float) -> None:
-        """The step by how much longer it takes to draft more tokens. What drafts of any length take besides
-        is found with the passes."""
+        """Correct the step by the slope of the drafting time over the drafted tokens. The fixed cost of a
+        draft is found with the passes."""
         kinds: dict[int, list[float]] = {}
         for one in drafts:
             kinds.setdefault(one.drafted, []).append(one.draft)
@@ -169,8 +169,9 @@ class PriceList:
         self.step *= math.exp(weight * math.log(part))
 
     def _doubt_rows(self) -> None:
-        """All rounds were plain. If rows seem dear and hardly any round has told so, that may be why: a busy
-        machine made the list. What was guessed then counts more with each answer, until rounds tell."""
+        """All rounds were plain. Where rows seem dear and hardly any round has confirmed that, a busy machine
+        may have made the list. Then the guess counts more with each answer, until rounds with several rows
+        come."""
         first = self.price(1)
         dear = (self.price(FAR) / first - 1.0) / ((FAR - 1) * self.row) if self.row > 0.0 else 1.0
         if dear > 1.0:
@@ -180,8 +181,8 @@ class PriceList:
             }
 
     def _correct_passes(self, new: Sequence[Timed], known: float) -> None:
-        """Reading, computing and what a draft costs besides, each by a factor of its own: least squares over
-        the kinds of rounds, each off by its median part, where what is known counts as `known` rounds."""
+        """Correct reading, computing and the fixed cost of a draft, each by a factor: least squares over the
+        kinds of rounds, where the known prices count as `known` rounds."""
         kinds: dict[tuple[int, bool], list[Timed]] = {}
         for one in new:
             kinds.setdefault((one.rows, one.drafted > 0), []).append(one)
@@ -195,7 +196,7 @@ class PriceList:
             seen = max(0.0, median(one.seconds - one.drafted * self.step for one in times))
             part = min(max(seen / expected, 1.0 / MOST_PACE), MOST_PACE) - 1.0
             weight = math.sqrt(min(len(times), COUNTED))
-            # of a draft the unit is a pass, because it may have cost nothing so far
+            # the cost of a draft is in units of a pass, because it may be 0 so far
             equations.append(weight * np.array([[reading, computing, first * drafts]]) / expected)
             values.append(np.array([weight * part]))
         found = np.linalg.lstsq(np.concatenate(equations), np.concatenate(values), rcond=None)[0]
@@ -206,15 +207,14 @@ class PriceList:
         self.beside = min(max(0.0, self.beside + first * float(found[2])), first)
 
     def plain_beside(self, rounds: Sequence[Timed]) -> float | None:
-        """Seconds that a plain round would have taken at the pace of these rounds; None where nothing was
-        measured yet."""
+        """Seconds of a plain round at the pace of these rounds; None without measurements."""
         if not self.known:
             return None
         paces = [one.seconds / self.price(one.rows, one.positions, one.drafted) for one in rounds]
         return self.price(1) * (median(paces) if paces else 1.0)
 
     def to_file(self) -> dict[str, Any]:
-        """Its prices as JSON has them."""
+        """The list as JSON values."""
         return {
             "passes": {str(rows): seconds for rows, seconds in self.passes.items()}, "step": self.step,
             "attention": self.attention, "beside": self.beside, "row": self.row, "at": self.at,
@@ -224,7 +224,7 @@ class PriceList:
 
     @classmethod
     def from_file(cls, kept: Any) -> PriceList | None:
-        """The list that `to_file` gave; None where that is none."""
+        """The list that `to_file` gave; None for other values."""
         try:
             passes = {int(rows): float(seconds) for rows, seconds in kept["passes"].items()}
             step, attention, beside = (float(kept[name]) for name in ("step", "attention", "beside"))

@@ -1,4 +1,4 @@
-"""Where random numbers come from: the protocol `Randomness`, the stream `Sampler`, and `SharedNoise`, which
+"""The sources of random numbers: the protocol `Randomness`, the stream `Sampler`, and `SharedNoise`, which
 belongs to a seed. Tests use one that takes every branch."""
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from omnidemo.decoding.sampling import Probs, as_array, as_tensor, drawn_at, fet
 
 
 class Place(NamedTuple):
-    """Where in an answer a token is drawn: `position` ids of the answer come before it (of a drafter's token:
-    before what it proposes).
+    """Where in an answer a token is drawn: `position` ids of the answer come before it (for a drafter's
+    token: before the token that it proposes).
 
-    A drafter's token is drawn after the `path` of drafter ids in its slot; None: it is the target's. `known`
-    are drafter ids and the target ids, one each, that they propose there.
+    A drafter's token is drawn after the `path` of drafter ids in its slot; None: the token is the target's.
+    `known` are drafter ids and the target ids that they propose there, one each.
     """
 
     position: int
@@ -38,14 +38,14 @@ class Randomness(Protocol):
         ...
 
     def draw(self, probs: Probs, place: Place | None = None) -> int:
-        """An index of `probs` [V], which sums to one. `place`: given wherever a token of the text is drawn,
-        or a guess at it."""
+        """An index of the distribution `probs` [V]. `place`: given for every token of the text, and every
+        drafted token."""
         ...
 
     def accept(self, probability: float) -> bool: ...
 
     def first(self, attempt: Callable[[], int | None], attempts: int) -> int | None:
-        """Call `attempt` until it returns a token; None when `attempts` independent calls returned none."""
+        """Call `attempt` until it returns a token; None after `attempts` calls without one."""
         ...
 
 
@@ -53,20 +53,20 @@ NUMBERS = 256
 
 
 class Sampler:
-    """A stream of uniform numbers: the best agreement of drafter and target, but what it emits depends on all
-    that was drawn before. It lives on the host."""
+    """A stream of uniform numbers on the host: the best agreement of drafter and target, but its output
+    depends on everything drawn before."""
 
     shared = False
 
     def __init__(self, seed: int | Sequence[int] | None = None) -> None:
         self._host = np.random.default_rng(seed)
-        self._numbers = np.empty(0)  # made together, which takes a fraction of the time
-        self._at = 0  # from here on they are not used yet
-        self._gone = 0  # numbers that were used and are not kept any more
+        self._numbers = np.empty(0)  # made many at once, in a fraction of the time
+        self._at = 0  # the first unused number
+        self._gone = 0  # used numbers that are not kept
 
     @property
     def position(self) -> int:
-        """How many numbers were used."""
+        """Numbers used so far."""
         return self._gone + self._at
 
     def uniform(self) -> float:
@@ -77,13 +77,13 @@ class Sampler:
         return float(self._numbers[self._at - 1])
 
     def peek(self, count: int) -> NDArray[np.float64]:
-        """What the next `count` calls of `uniform` will return. Not to be written to."""
+        """The results of the next `count` calls of `uniform`, read-only."""
         while self._at + count > len(self._numbers):
             self._provide()
         return self._numbers[self._at : self._at + count]
 
     def advance(self, count: int) -> None:
-        """Count the next `count` numbers as used, which `peek` has returned."""
+        """Count the next `count` numbers, which `peek` has returned, as used."""
         self._at += count
 
     def _provide(self) -> None:
@@ -107,10 +107,10 @@ class Sampler:
 
 
 class SharedNoise:
-    """Numbers that belong to a seed, a position of the answer and a token of the target, for which target and
-    drafter race alike: the least −log u ÷ p wins. So the text is a function of the seed and of the target's
-    distributions, and no guess changes it ("Coupling without Communication and Drafter-Invariant Speculative
-    Decoding", Daliri, Musco and Suresh, 2408.07978).
+    """Numbers of a seed, a position of the answer and a target token, by which target and drafter race alike:
+    the least −log u ÷ p wins. So the text is a function of the seed and the target's distributions, and no
+    draft changes it ("Coupling without Communication and Drafter-Invariant Speculative Decoding", Daliri,
+    Musco and Suresh, 2408.07978).
 
     A drafter's token that proposes no single target token has a number by the path before it in its slot.
     """
@@ -127,14 +127,13 @@ class SharedNoise:
         return race(row, self.numbers(row, place))
 
     def numbers(self, probs: NDArray[np.floating], place: Place) -> Noise:
-        """Those [V] for which the tokens of a distribution [V] race at a place."""
+        """The numbers [V] by which the tokens of a distribution [V] race at a place."""
         if place.path is None:
             return self._row(place.position)[: len(probs)]
         ids, targets = place.known if place.known is not None else NOTHING
         own = probs > 0.0
         own[ids] = False
-        # Where each token that may be drawn proposes one of the target's, as with one vocabulary, no other
-        # number is looked at.
+        # With one vocabulary every token proposes a target token, and no other number is needed.
         path = stream_of(place.path)
         found = (
             noise(self.seed, place.position, path, len(probs))
@@ -163,7 +162,7 @@ NOTHING = np.empty(0, np.int64), np.empty(0, np.int64)
 
 
 def stream_of(path: Sequence[int]) -> int:
-    """The stream of a path of drafter ids, from 1 to 2⁶⁴ − 1; the target's own is 0."""
+    """The stream of a path of drafter ids, 1 to 2⁶⁴ − 1; the target's own is 0."""
     stream = 1
     for drafter_id in path:
         stream = (stream * 6364136223846793005 + drafter_id + 1) % 2**64
@@ -171,9 +170,9 @@ def stream_of(path: Sequence[int]) -> int:
 
 
 def randomness_of(seed: int | None, coupled: bool, tokens: int, begun: int = 0) -> Randomness:
-    """The random numbers of an answer, of which `begun` ids exist already: with a seed noise that fixes the
-    text of a coupled method. The others have a stream, each part of an answer its own: what is not lossless
-    has another rule with other noise, and block verification needs rejections of its own."""
+    """The random numbers of an answer, of which `begun` ids exist already. With a seed, a coupled method has
+    noise that fixes the text. The others have a stream, each part of an answer its own: a lossy method is
+    another rule with other noise, and block verification needs rejections of its own."""
     if seed is None or not coupled:
         return Sampler(seed if seed is None or not begun else (seed, begun))
     return SharedNoise(seed, tokens)
@@ -191,15 +190,14 @@ def draw_with_prob(rng: Randomness, probs: Probs, place: Place | None = None) ->
     return drawn, float(as_array(probs)[drawn] if on_host(probs) else probs[drawn])
 
 
-BATCH = 32  # draws that are fetched from a device together; a residual rarely needs as many
+BATCH = 32  # draws that are fetched from a device together; a residual rarely needs more
 
 
 class BatchedSampler:
     """Repeated draws from one distribution `probs` [V]. On the host its running sums are computed once. On a
     device every draw would synchronise, so the results for the sampler's next BATCH uniform numbers are
-    fetched together, whichever of them will be used. `beside` computes numbers [V] of which the drawn token's
-    is fetched along; it is called on a device only.
-    """
+    fetched together. `beside` computes numbers [V]; the drawn token's number is fetched too. It is called on
+    a device only."""
 
     def __init__(self, rng: Randomness, probs: Probs, beside: Callable[[], Tensor] | None = None) -> None:
         self.rng, self.probs, self._beside = rng, probs, beside
@@ -209,7 +207,7 @@ class BatchedSampler:
         self._known: dict[float, tuple[int, float, float | None]] = {}
 
     def draw(self) -> tuple[int, float, float | None]:
-        """(an index, its probability, the number beside it or None)."""
+        """(an index, its probability, its number of `beside` or None)."""
         row, sampler = self._row, self._sampler
         if sampler is None:
             drawn = self.rng.draw(self.probs)
@@ -225,8 +223,8 @@ class BatchedSampler:
         return self._known[number]
 
     def passes_over(self, probability: float) -> bool:
-        """Whether `accept` would refuse by the next number, known before; the number is used up then. False
-        where it is not known."""
+        """Whether `accept` would refuse by the next number, which is used up then. False where the number is
+        not known."""
         if self._sampler is None or self._sampler.peek(1)[0] < probability:
             return False
         self._sampler.uniform()

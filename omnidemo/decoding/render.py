@@ -17,12 +17,12 @@ def emitted_tokens(
     decoder: codecs.IncrementalDecoder, greedy: bool,
     plain: bool,
 ) -> list[Token]:  # fmt: skip
-    """The tokens that a round emits: its `ids`, of which the first `accepted` were proposed. `plain`: it was
+    """The tokens of a round's `ids`, of which the first `accepted` were proposed. `plain`: the round was
     planned without a draft."""
     tokens, texts, whole = [], vocabulary.target.shown, not decoder.getstate()[0]
     for position, token_id in enumerate(ids):
         text = texts[token_id]
-        if not whole or "\ufffd" in text:  # a part of a character, before it or in it
+        if not whole or "\ufffd" in text:  # a part of a character
             text = decoder.decode(vocabulary.target.writes(token_id))
             whole = not decoder.getstate()[0]
         if position < accepted:
@@ -48,8 +48,7 @@ def emitted_tokens(
 def discarded_tokens(
     result: RoundResult, accepted: int, vocabulary: VocabularyMap, greedy: bool
 ) -> Iterator[Token]:
-    """What was proposed beyond the `accepted` ones: the rejected one first, then those that were never
-    judged."""
+    """The proposals after the `accepted` ones: the rejected one first, then those that were never judged."""
     for position in range(accepted, len(result.slots)):
         token_id = result.slots[position].target_id
         if token_id >= 0:
@@ -69,7 +68,7 @@ def _proposed(
 
 
 def _shown_q(slot: Slot, greedy: bool) -> float | None:
-    """The drafter's probability of a slot, where its own tokens spell it; 1 of a copied one."""
+    """The drafter's probability of a slot that its own tokens spell; 1 for a copied slot."""
     if slot.match:
         return 1.0
     if greedy:  # q is 1 then; the probability at temperature 1 says more
@@ -85,7 +84,7 @@ def _piece_texts(pieces: Sequence[int], vocabulary: VocabularyMap) -> tuple[str,
 def new_ngrams(
     token_id: int | None, vocabulary: VocabularyMap, ngrams: NgramCache
 ) -> tuple[tuple[int, tuple[int, ...]], ...]:
-    """The n-gram of a token that the target wrote itself, if the cache does not know it (OmniDraft 3.1)."""
+    """The n-gram of a token that the target wrote itself, if the cache lacks it (OmniDraft 3.1)."""
     if token_id is None or token_id in ngrams:
         return ()
     spelled = vocabulary.ngram(token_id)

@@ -23,13 +23,11 @@ from omnidemo.vocabulary.trie_table import FAR, TrieTable
 
 @dataclass(frozen=True, slots=True, eq=False)  # one is equal to itself alone
 class ProposalRule:
-    """A method's drafting as data, so that compiled code can follow it: slot by slot, each a walk in a trie
-    (see `NgramExact`).
+    """A method's drafting as data for compiled code: slot by slot, each a walk in a trie (see `NgramExact`).
 
     `first` [D] int32: the smallest limit (in drafter tokens) of a slot that may begin with each token, FAR
-    where none may; `inside` [D] int32 the same for a walk's further draws. `alone` [D] bool: tokens that are
-    a whole slot by themselves. `overrun`: by how many tokens a slot's limit may exceed what is left of the
-    budget.
+    for none; `inside` [D] int32: the same for further draws of a walk. `alone` [D] bool: tokens that are a
+    whole slot by themselves. `overrun`: tokens by which a slot's limit may exceed the rest of the budget.
     """
 
     first: Tensor
@@ -40,8 +38,8 @@ class ProposalRule:
 
 
 def token_by_token(logit_mask: Tensor) -> ProposalRule:
-    """The rule by which every draw is a slot of its own, among what `logit_mask` [D] allows. Kept per mask,
-    which must not change."""
+    """The rule by which every draw is its own slot, among the tokens that `logit_mask` [D] allows. Cached by
+    mask, which must not change."""
     rule: ProposalRule | None = _known.get(logit_mask)
     if rule is None:
         limits = (logit_mask < 0).int() * FAR  # at any limit, or never
@@ -60,7 +58,7 @@ _known = WeakTensorKeyDictionary()
 
 @cache
 def anything(tokens: int, device: torch.device) -> ProposalRule:
-    """The rule by which every draw is a slot of its own, of any token."""
+    """The rule by which every draw is its own slot, of any token."""
     return token_by_token(torch.zeros(tokens, device=device))
 
 
@@ -68,12 +66,12 @@ def anything(tokens: int, device: torch.device) -> ProposalRule:
 class RolloutRequest:
     """A rollout: draws of the drafter in a row, for at most `left` drafter tokens.
 
-    `uniforms` [n] are the random numbers from [0, 1), one per draw; None at temperature 0, and where `noise`
-    is shared: then the first slot proposes the token at this `position` of the answer, and `names` [D] are
-    the target ids that drafter ids propose by themselves, −1 for none (None where the target draws its own).
+    `uniforms` [n]: random numbers from [0, 1), one a draw; None at temperature 0, and with shared `noise`:
+    then the first slot proposes the token at this `position` of the answer, and `names` [D] are the target
+    ids that drafter ids propose by themselves, −1 for none (None where the target draws its own).
     `stop_rule`: when the draft may end before its budget; None: never. `states`: whether hidden states are
-    fetched too. `ends`: drafter tokens after which no slot follows. `seen`: what the repetition penalty
-    counts as seen before the first draw; None where there is none.
+    fetched. `ends`: drafter tokens after which no slot follows. `seen`: the tokens seen before the first
+    draw, for the repetition penalty; None without one.
     """
 
     rule: ProposalRule
@@ -91,9 +89,9 @@ class RolloutRequest:
 
 @dataclass(slots=True)
 class Rollout:
-    """The result. Lists over draws, in order: after how many further ids the draw was made (`places`), the
-    id, and its probability (at temperature 0 its softmax among the masked logits). `distributions` [draws,
-    D]: what each was drawn from (at temperature 0 the masked logits).
+    """The draws of a rollout, in order: `places`, the number of further ids before each draw; `ids`;
+    `probabilities` (at temperature 0 the softmax of the masked logits); `distributions` [draws, D] (at
+    temperature 0 the masked logits).
 
     `read`: the ids that the cache now holds beyond its length. `rows` [1 + read or more, D] and `states` [1 +
     read or more, H]: logits and the output layer's input before and after each of them. `vain`: further ids
@@ -111,11 +109,11 @@ class Rollout:
 
 
 def nothing_drawn(row: Tensor, state: Any) -> Rollout:
-    """The result of a rollout that read ids and drew nothing: the logits `row` [D] and the hidden `state` [H]
-    after them."""
+    """The result of a rollout without draws: the logits `row` [D] and the hidden `state` [H] after the ids
+    read."""
     return Rollout([], [], [], row[None][:0], [], row[None], state[None])
 
 
-# unread tokens that a rollout may read itself; for more, a pass of their own makes better use of threads
+# unread tokens that a rollout reads itself; a pass of their own reads more of them with more threads
 FEW = 4
-DRAWS = 40  # most draws of one rollout, and the uniform numbers that are passed to it
+DRAWS = 40  # most draws of one rollout, and its uniform numbers

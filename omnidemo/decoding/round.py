@@ -1,5 +1,4 @@
-"""What a method works with during a round, and the reference round itself, with which every backend has to
-agree."""
+"""The tools of a method during a round, and the reference round, which every backend has to match."""
 
 from __future__ import annotations
 
@@ -48,33 +47,33 @@ if TYPE_CHECKING:
 
 
 class NotFinite(ArithmeticError):
-    """The drafter's numbers are not finite here, so nothing can be drawn from them."""
+    """The drafter's logits are not finite, so nothing can be drawn from them."""
 
 
 class Prefetch(Protocol):
-    """Draws that a backend makes early, with the random numbers that the reference would use."""
+    """Draws that a backend makes early, with the reference's random numbers."""
 
     def fill(
         self, context: RoundContext, rule: Callable[[RoundContext], ProposalRule], budget: int, index: int
     ) -> None:
-        """Called between two slots: the next slots, from place `index` on, are drawn by this rule, for at
-        most `budget` drafter tokens."""
+        """Called between two slots: the slots from place `index` on are drawn by this rule, for at most
+        `budget` drafter tokens."""
         ...
 
     def pop(self, context: RoundContext) -> tuple[int, float, Probs] | None:
-        """The next draw, as `RoundContext.draw` returns it, and its random number is used up; None where it
-        has not been made."""
+        """The next draw in the form of `RoundContext.draw`, with its random number used up; None where it was
+        not made."""
         ...
 
     def keep_drafting(self, answer: bool) -> bool:
-        """Whether another slot is drafted, given the draft policy's answer: prefetched draws may end on their
-        own."""
+        """Whether another slot is drafted, given the draft policy's answer: prefetched draws may end by
+        themselves."""
         ...
 
 
 @dataclass(slots=True, eq=False)
 class RoundContext:
-    """What a method works with. One object serves a generation. Trie and weights do not change within a
+    """The tools of a method. One object serves a generation. Trie and weights do not change within a
     round."""
 
     drafter: DrafterContext
@@ -100,17 +99,17 @@ class RoundContext:
         return logits if seen is None else self.sampling.penalised(logits, seen.there)
 
     def drafter_seen(self) -> Seen | None:
-        """The tokens among the drafter's ids so far, for the repetition penalty; None where there is none."""
+        """The drafter's ids so far, for the repetition penalty; None without one."""
         return None if self.penalty is None else self.penalty.drafter.hold(self.drafter.ids, self.start)
 
     def target_seen(self) -> Seen | None:
-        """The same of the target's."""
+        """The target's ids so far, likewise."""
         ids = self.target.ids
         return None if self.penalty is None else self.penalty.target.hold(ids, len(ids))
 
     def masked(self, logit_mask: Tensor) -> Tensor:
-        """The logits [D] plus `logit_mask` [D], which is 0 for tokens that may be drawn and −∞ for the rest.
-        Applied before temperature and top-k, so that top-k counts only what may be drawn."""
+        """The logits [D] plus `logit_mask` [D], which is 0 for tokens that may be drawn and −∞ for others.
+        The mask precedes temperature and top-k, so that top-k counts only tokens that may be drawn."""
         return self.logits() + logit_mask
 
     def probs(self, logit_mask: Tensor) -> Probs:
@@ -125,14 +124,14 @@ class RoundContext:
         return self.sampling.probs(self.masked(logit_mask))
 
     def probs_after(self, slot: Slot, path: tuple[int, ...]) -> Probs:
-        """The drafter's distribution [D] over all that is `readable` after the slot's base and `path`,
-        remembered for the slot."""
+        """The drafter's distribution [D] over `readable` tokens after the slot's base and `path`, cached in
+        the slot."""
         probs = slot.distributions.get(path)
         if probs is None:
             self.drafter.rollback(slot.base)
             self.drafter.push(*path)
             probs = self.probs(self.map.readable_logit_mask)
-            # Where numbers are not finite no walk goes on. On a device nobody waits to look at them.
+            # No walk continues where numbers are not finite. On a device this is computed without a wait.
             if not on_host(probs):
                 probs = torch.nan_to_num(as_tensor(probs), nan=0.0, posinf=0.0)
             elif not 0.0 < float(probs.sum()) < float("inf"):
@@ -141,21 +140,21 @@ class RoundContext:
         return probs
 
     def place(self, index: int) -> Place:
-        """Where the target draws the token at place `index` of this round, or of the drafter's draft."""
+        """The place of token `index` of this round, or of the drafter's draft."""
         return Place(len(self.target.ids) - self.prompt + self.lead + index)
 
     def draw(
         self, logit_mask: Callable[[], Tensor], index: int = 0, path: tuple[int, ...] = (),
         completed: Mapping[int, int] | None = None,
     ) -> tuple[int, float, Probs]:  # fmt: skip
-        """The next drafter token among those that `logit_mask()` [D] allows, drawn now unless a backend has
-        drawn it already: (id, its probability, the distribution [D]). At temperature 0 the third is the
-        masked logits, and the probability that of their softmax. It belongs to the slot of the token at place
-        `index`, after a `path` of drafter ids there. `completed`: drafter ids that complete a target token
-        after that path, and which; not needed for an empty path. NotFinite where the drafter's numbers give
+        """(the next drafter token among those that `logit_mask()` [D] allows, its probability, its
+        distribution [D]), from a backend's prefetched draws if there are any. At temperature 0 the third is
+        the masked logits, and the probability is that of their softmax. The token belongs to the slot at
+        place `index`, after a `path` of drafter ids. `completed`: drafter id → target id for tokens that
+        complete a target token after the path; not needed for an empty path. NotFinite where the logits give
         no distribution."""
         drawn, q, probs = self._drawn(logit_mask, index, path, completed)
-        if not 0.0 < q <= 2.0:  # beyond rounding: what is not a number, and what infinite logits come to
+        if not 0.0 < q <= 2.0:  # NaN, or the result of infinite logits
             raise NotFinite
         return drawn, q, probs
 
@@ -185,14 +184,14 @@ class RoundContext:
         return self.map.readable_logit_mask
 
     def begin_slot(self, rule: Callable[[RoundContext], ProposalRule], budget: int, index: int = 0) -> None:
-        """Announce how the next slots are drawn, from that of the token at place `index` on, and for how many
-        drafter tokens, so that a backend may draw several at once. Optional; unlike `Method.proposal_rule` it
-        changes only who draws: the method's `accept` and `residual` stay."""
+        """Announce how the slots from place `index` on are drawn, and for how many drafter tokens, so that a
+        backend may draw several at once. Optional. Unlike `Method.proposal_rule` it changes only who draws:
+        the method's `accept` and `residual` stay."""
         if self.prefetch is not None:
             self.prefetch.fill(self, rule, budget, index)
 
     def keep_drafting(self, slot: Slot) -> bool:
-        """Whether another slot is drafted after this one, whose `draft_ids` are the drafter's last ids."""
+        """Whether another slot is drafted after this one, whose `draft_ids` are the drafter's newest ids."""
         if not self.policy.watches:
             return True
         # Without the drafter's probabilities no rule can be applied, and the draft ends.
@@ -208,21 +207,21 @@ class RoundContext:
 
     @property
     def noise(self) -> SharedNoise | None:
-        """The noise that target and drafter share; None where there is none, as at temperature 0."""
+        """The noise that target and drafter share; None without any, as at temperature 0."""
         return self.rng if isinstance(self.rng, SharedNoise) and not self.sampling.greedy else None
 
     def upcoming(self, count: int) -> NDArray[np.float64] | None:
-        """The next random numbers, which are not used up; None at temperature 0, where none are used."""
+        """The next uniform numbers, without using them up; None where none are used."""
         return self.rng.peek(count) if isinstance(self.rng, Sampler) and not self.sampling.greedy else None
 
     def use_up(self, count: int) -> None:
-        """Count numbers that were looked at as used."""
+        """Count uniform numbers of `upcoming` as used."""
         if isinstance(self.rng, Sampler) and not self.sampling.greedy:
             self.rng.advance(count)
 
     def draw_freely(self, budget: int) -> tuple[list[int], list[float], list[Probs]]:
-        """Draw and push up to `budget` drafter tokens, at most to the end of the answer: their ids,
-        probabilities and distributions [D]."""
+        """Draw and push up to `budget` drafter tokens, or to the end of the answer: their ids, probabilities
+        and distributions [D]."""
         drawn: list[int] = []
         q: list[float] = []
         distributions: list[Probs] = []
@@ -254,8 +253,8 @@ def reference_round(
     context: RoundContext, method: Method, plan: RoundPlan, clock: Clock,
     verify: Callable[[list[int]], Pass] | None = None, judge: Judge | None = None,
 ) -> RoundResult:  # fmt: skip
-    """Draft, verify, accept: what a round means. `verify` replaces the target's pass where a backend has
-    computed it already; `judge` accepts as `method` does, or leaves it to the method by None."""
+    """Draft, verify, accept: the definition of a round. `verify` replaces the target's pass where a backend
+    has computed it. `judge` accepts in place of `method`; None leaves that to the method."""
     target, began = context.target, clock()
 
     # 1 Draft, and 2 translate: memory and the method propose target tokens.
@@ -290,7 +289,7 @@ def _judged(context: RoundContext, method: Method, draft: Draft, read: Pass) -> 
 
 
 def _undrafted_token(context: RoundContext, scores: Logits) -> int:
-    """The target's own token, in a round without a proposal."""
+    """The target's own token in a round without a proposal."""
     stats, sampling = context.stats, context.sampling
     if sampling.greedy:
         return stats.best()[0] if stats is not None else highest(scores[0])

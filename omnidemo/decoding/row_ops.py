@@ -1,40 +1,30 @@
 """Operations on one row [V] on the host: the softmax of one token, both ways to draw, and row statistics.
-Compiled where possible."""
+Compiled where there is machine code, for contiguous float32 rows."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from omnidemo.decoding.sources import compiled
+
 Row = NDArray[Any]  # [V], of float32 or float64
 
-# e to the power of more does not fit into float32, and what is less probable than its inverse is never looked
-# at
+# largest exponent of e in float32
 MOST = 88.0
-ROUNDING = 1e-6  # what a sum of probabilities leaves of 1 may be no more than rounding
-BLOCK = 256  # tokens whose probabilities are summed together when one is drawn
-
-
-# the same functions for contiguous float32 rows: `backends/kernels/rows_kernel.py` under these names
-_compiled: Any = None
-
-
-def use_compiled(compiled: ModuleType) -> None:
-    """Use these compiled functions from now on; they take a fifth of the time."""
-    global _compiled
-    _compiled = compiled
+ROUNDING = 1e-6  # a smaller difference of 1 and a sum of probabilities may be rounding
+BLOCK = 256  # tokens of one running sum
 
 
 def token_prob(row: Row, token: int) -> float:
     """The probability of `token` under logits [V]: 1 / Σ exp(logit − its own)."""
-    if _compiled is not None and row.dtype == np.float32 and row.flags.c_contiguous:
-        return _compiled.token_prob(row, token)
+    if compiled.functions is not None and row.dtype == np.float32 and row.flags.c_contiguous:
+        return compiled.functions.token_prob(row, token)
     own = row[token]
     return 1.0 / float(np.exp(np.minimum(row - own, MOST)).sum(dtype=np.float64)) if own > -np.inf else 0.0
 
@@ -42,17 +32,17 @@ def token_prob(row: Row, token: int) -> float:
 def inverse_cdf(probs: Row, uniform: float) -> int:
     """Inverse-CDF sampling: the first token at which the running sum of a distribution [V] exceeds `uniform`
     in [0, 1) times its total; never one of probability 0."""
-    if _compiled is not None and probs.dtype == np.float32 and probs.flags.c_contiguous:
-        return _compiled.inverse_cdf(probs, uniform)
+    if compiled.functions is not None and probs.dtype == np.float32 and probs.flags.c_contiguous:
+        return compiled.functions.inverse_cdf(probs, uniform)
     return inverse_cdf_by(probs, block_sums(probs), uniform)
 
 
 def block_sums(probs: Row) -> NDArray[np.float64]:
     """The running sums of a distribution [V] at the end of each block of BLOCK tokens, for
     `inverse_cdf_by`."""
-    if _compiled is not None and probs.dtype == np.float32 and probs.flags.c_contiguous:
+    if compiled.functions is not None and probs.dtype == np.float32 and probs.flags.c_contiguous:
         sums = np.empty((len(probs) + BLOCK - 1) // BLOCK)
-        _compiled.block_sums(probs, sums)
+        compiled.functions.block_sums(probs, sums)
         return sums
     found: NDArray[np.float64] = np.add.reduceat(
         probs, np.arange(0, len(probs), BLOCK), dtype=np.float64
@@ -61,11 +51,10 @@ def block_sums(probs: Row) -> NDArray[np.float64]:
 
 
 def inverse_cdf_by(probs: Row, sums: NDArray[np.float64], uniform: float) -> int:
-    """`inverse_cdf` given the `block_sums`, for several draws from one distribution."""
-    if _compiled is not None and probs.dtype == np.float32 and probs.flags.c_contiguous:
-        return _compiled.inverse_cdf_by(probs, sums, uniform)
-    # On a CPU `multinomial` takes fifteen times as long, and sums of all tokens instead of a block's three
-    # times.
+    """`inverse_cdf` with known `block_sums`, for several draws from one distribution."""
+    if compiled.functions is not None and probs.dtype == np.float32 and probs.flags.c_contiguous:
+        return compiled.functions.inverse_cdf_by(probs, sums, uniform)
+    # torch's `multinomial` takes fifteen times as long on a CPU, running sums of all tokens three times.
     aim = uniform * sums[-1]
     block = _first_above(sums, aim)
     inside = probs[block * BLOCK : (block + 1) * BLOCK].cumsum(dtype=np.float64)
@@ -73,11 +62,11 @@ def inverse_cdf_by(probs: Row, sums: NDArray[np.float64], uniform: float) -> int
 
 
 def softmax_given(row: Row, top: float, factor: float, mass: float) -> Row:
-    """The softmax exp((x − top) · factor) / mass of logits x [V], whose highest logit and sum of exponentials
-    are known already."""
-    if _compiled is not None and row.dtype == np.float32 and row.flags.c_contiguous:
+    """The softmax exp((x − top) · factor) / mass of logits x [V], with known maximum and sum of
+    exponentials."""
+    if compiled.functions is not None and row.dtype == np.float32 and row.flags.c_contiguous:
         probs = np.empty_like(row)
-        _compiled.softmax_given(row, top, factor, mass, probs)
+        compiled.functions.softmax_given(row, top, factor, mass, probs)
         return probs
     found: Row = np.exp((row - np.float32(top)) * np.float32(factor)) / np.float32(mass)
     return found
@@ -85,8 +74,8 @@ def softmax_given(row: Row, top: float, factor: float, mass: float) -> Row:
 
 def softmax_(row: Row, temperature: float) -> Row:
     """The softmax of logits [V] at a temperature, in place."""
-    if _compiled is not None and row.dtype == np.float32 and row.flags.c_contiguous:
-        _compiled.softmax_(row, temperature)
+    if compiled.functions is not None and row.dtype == np.float32 and row.flags.c_contiguous:
+        compiled.functions.softmax_(row, temperature)
         return row
     row -= row.max()
     np.exp(np.divide(row, row.dtype.type(temperature), out=row), out=row)
@@ -108,13 +97,13 @@ def noise(seed: int, position: int, stream: int, count: int) -> Noise:
     """The numbers of the first `count` tokens, by Philox4x32-10 (Salmon et al. 2011), which makes four words
     of a counter and a key.
 
-    The key is the `seed` below 2⁶⁴; the counter a number within the row, the `position` below 2³², and the
-    `stream` below 2⁶⁴. So any number can be had without those before it, and nothing is remembered.
+    The key is the `seed` below 2⁶⁴; the counter is a number within the row, the `position` below 2³² and the
+    `stream` below 2⁶⁴. So any number can be computed without those before it.
     """
     blocks = -(-count // BLOCK)
-    if _compiled is not None:
+    if compiled.functions is not None:
         made = np.empty(blocks * BLOCK, np.uint32)
-        _compiled.noise(np.array([seed, position, stream], np.uint64), made)
+        compiled.functions.noise(np.array([seed, position, stream], np.uint64), made)
         return made[:count]
     low, half = np.uint64(0xFFFFFFFF), np.uint64(32)
     words = np.empty((4, blocks * LANES), np.uint64)
@@ -129,17 +118,16 @@ def noise(seed: int, position: int, stream: int, count: int) -> Noise:
 
 
 def race(weights: Row, numbers: Noise) -> int:
-    """The token with the least −log u ÷ weight: a draw with chances in proportion to the weights [V], of
-    which those at 0 never win.
+    """The token with the least −log u ÷ weight: a draw in proportion to the weights [V]; weight 0 never wins.
 
-    The logarithm is taken only where 1 − u is below the best so far times the weight: −log u is at least 1 −
-    u, so nothing is missed.
+    The logarithm is computed only where 1 − u is below the best time so far times the weight, which is exact
+    because −log u ≥ 1 − u.
     """
-    if _compiled is not None and weights.dtype == np.float32 and weights.flags.c_contiguous:
-        return int(_compiled.race(weights, numbers))
+    if compiled.functions is not None and weights.dtype == np.float32 and weights.flags.c_contiguous:
+        return int(compiled.functions.race(weights, numbers))
     first = int(weights.argmax())
     if not weights[first] > 0.0:
-        return first  # what is not a number, which whoever asked will notice
+        return first  # NaN, which the caller notices
     best = -np.log((float(numbers[first]) + 0.5) / 2**32) / float(weights[first])
     left = (2**32 - 0.5 - numbers) / 2**32
     able = ((left <= best * (1 + 1e-9) * weights.astype(np.float64)) & (weights > 0.0)).nonzero()[0]
@@ -148,8 +136,7 @@ def race(weights: Row, numbers: Noise) -> int:
 
 
 def rest_of(mass: float) -> float:
-    """What a mass leaves of 1; nothing where that may be rounding, as where filters have left out all
-    else."""
+    """1 − mass, or 0 where the difference may be rounding, as where filters have left nothing else."""
     return 1.0 - mass if mass < 1.0 - ROUNDING else 0.0
 
 
@@ -158,8 +145,8 @@ BEST, TOP, MASS, TEMPERED = range(4)
 
 @dataclass(slots=True)
 class RowStats:
-    """`rows` [R, V] of logits x, with `numbers` [R, 4] of each: the lowest index of the highest, that x̂
-    itself, Σ exp(x − x̂), and Σ exp((x − x̂) / temperature), which is meaningless at temperature 0."""
+    """`rows` [R, V] of logits x, with four `numbers` [R, 4] each: the lowest index of the maximum x̂, x̂, Σ
+    exp(x − x̂), and Σ exp((x − x̂) / temperature), which is meaningless at temperature 0."""
 
     rows: NDArray[np.float32]
     numbers: NDArray[np.float32]  # which holds indices below 2²⁴ exactly
@@ -170,11 +157,11 @@ class RowStats:
         return [int(number) for number in self.numbers[:, BEST].tolist()]
 
     def token_probs(self, tokens: Sequence[int], first: int = 0) -> list[float]:
-        """The probability of one token for each row from `first` on, before temperature."""
+        """The probability of one token in each row from `first` on, before temperature."""
         return self._probs(tokens, first, 1.0, MASS)
 
     def tempered_probs(self, tokens: Sequence[int]) -> list[float]:
-        """As `token_probs`, at the temperature."""
+        """`token_probs` at the temperature."""
         return self._probs(tokens, 0, 1.0 / self.temperature, TEMPERED)
 
     def probs(self, row: int) -> NDArray[np.float32]:

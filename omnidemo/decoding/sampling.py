@@ -1,5 +1,5 @@
-"""From logits to probabilities: temperature, top-k, top-p, min-p and the repetition penalty; and small
-operations on such rows."""
+"""From logits to probabilities: temperature, top-k, top-p, min-p and the repetition penalty; and operations
+on rows."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from torch import Tensor
 
 from omnidemo.vocabulary.vocabulary_map import VocabularyMap
 
-# One row [V] or several [R, V], in float32: scores before softmax, and distributions that sum to one. Either
-# is a numpy array on the host wherever torch is not needed: a torch call behind a pass that has emptied the
-# caches takes 10 to 30 µs, a numpy call a quarter of that.
+# One row [V] or several [R, V] in float32: scores before softmax, and distributions. On the host both are
+# numpy arrays wherever torch is not needed: after a pass has emptied the caches a torch call takes 10 to 30
+# µs, a numpy call a quarter of that.
 Logits = Tensor | NDArray[np.float32]
 Probs = Tensor | NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
 class SamplingParams:
-    """Repetition penalty, temperature, top-k, top-p and min-p, in this order, applied alike to target and
-    drafter, in float32.
+    """Repetition penalty, temperature, top-k, top-p and min-p, applied in this order to target and drafter
+    alike, in float32.
 
-    temperature 0 is greedy: all probability is on the argmax (lowest id among equals). top_k 0, top_p 1,
-    min_p 0 and repetition_penalty 1 are off. min_p: tokens less probable than this fraction of the most
-    probable one are left out. Where equals meet at a border, those with the lowest ids stay. `penalty_scope`:
-    whose tokens are penalised, "text" for prompt and answer as in `transformers`, "answer" for the answer
-    alone. `config.GenerationConfig` checks the values.
+    temperature 0 is greedy: all probability is on the argmax (the lowest id among equals). top_k 0, top_p 1,
+    min_p 0 and repetition_penalty 1 are off. min_p removes tokens below this fraction of the highest
+    probability. Where equals meet at a border, those with the lowest ids stay. `penalty_scope`: which tokens
+    are penalised, those of prompt and answer ("text", as in `transformers`) or of the answer alone.
+    `config.GenerationConfig` checks the values.
     """
 
     temperature: float = 1.0
@@ -46,9 +46,8 @@ class SamplingParams:
 
     @property
     def plain(self) -> bool:
-        """Whether no filter (top-k, top-p, min-p) changes what is drawn, as at temperature 0, where each
-        keeps the most probable token. Of the penalty this says nothing. (A plain round is another thing: one
-        without a draft.)"""
+        """Whether no filter (top-k, top-p, min-p) changes the draw; at temperature 0 none does. Says nothing
+        of the penalty. (A plain round is another thing: one without a draft.)"""
         return self.greedy or (self.top_k == 0 and self.top_p == 1.0 and self.min_p == 0.0)
 
     @property
@@ -57,7 +56,7 @@ class SamplingParams:
 
     @property
     def numbers(self) -> tuple[float, int, float, float, float]:
-        """The numbers in their order, for compiled code."""
+        """The numbers in order, for compiled code."""
         return (
             float(self.temperature),
             int(self.top_k),
@@ -67,14 +66,14 @@ class SamplingParams:
         )
 
     def penalised(self, given: Logits, seen: Tensor) -> Tensor:
-        """Logits [..., V] with those of tokens in the text so far (`seen` [..., V] bool) divided by the
-        penalty, or multiplied by it where negative (Keskar et al. 2019)."""
+        """Logits [..., V] where those of `seen` [..., V] tokens are divided by the penalty, or multiplied if
+        negative (Keskar et al. 2019)."""
         logits = as_tensor(given)
         less = torch.where(logits > 0, logits / self.repetition_penalty, logits * self.repetition_penalty)
         return torch.where(seen, less, logits)
 
     def probs(self, given: Logits) -> Tensor:
-        """Probabilities [..., V] of logits [..., V]; entries of −inf have probability 0. A row of −inf only
+        """Probabilities [..., V] of logits [..., V]. A logit of −inf has probability 0; a row of −inf alone
         is an error."""
         logits = as_tensor(given)
         if self.greedy:
@@ -98,12 +97,12 @@ class SamplingParams:
 
 
 def on_host(row: Logits | Probs) -> bool:
-    """Whether its numbers can be read at once. Reading from a GPU waits until all launched work is done."""
+    """Whether a row's numbers are on the host. Reading from a GPU waits until all launched work is done."""
     return isinstance(row, np.ndarray) or row.device.type == "cpu"
 
 
 def on_the_host(rows: Probs) -> Probs:
-    """A row or rows where their numbers can be read at once."""
+    """A row or rows, copied to the host if needed."""
     return rows if on_host(rows) else as_tensor(rows).cpu()
 
 
@@ -118,19 +117,19 @@ def as_tensor(row: Logits | Probs) -> Tensor:
 
 
 def highest(logits: Logits) -> int:
-    """The index of the largest of the logits [V], the lowest among equals."""
+    """The argmax of logits [V], the lowest index among equals."""
     # On a CPU numpy's argmax is vectorised, torch's is not.
     return int(as_array(logits).argmax() if on_host(logits) else logits.argmax())
 
 
 def highest_each(logits: Logits) -> list[int]:
-    """The index of the largest of each row of [R, V]."""
+    """The argmax of each row of [R, V]."""
     found: list[int] = (as_array(logits).argmax(-1) if on_host(logits) else logits.argmax(-1)).tolist()
     return found
 
 
 def chosen(rows: Probs, ids: Sequence[int]) -> list[float]:
-    """The probability of one token in each of the first of the rows [R, V]."""
+    """The probability of one token in each of the first rows of [R, V]."""
     if on_host(rows):
         return [float(probs[token]) for probs, token in zip(as_array(rows), ids, strict=False)]
     there = as_tensor(rows)
@@ -140,7 +139,7 @@ def chosen(rows: Probs, ids: Sequence[int]) -> list[float]:
 
 
 def total(probs: Probs, ids: Sequence[int]) -> float:
-    """The sum of the probabilities of some tokens under a distribution [V]."""
+    """The sum of some tokens' probabilities under a distribution [V]."""
     return totals([(probs, ids)])[0]
 
 
@@ -158,8 +157,8 @@ def totals(wanted: Sequence[tuple[Probs, Sequence[int]]]) -> list[float]:
 
 
 def restricted(probs: Probs, ids: Sequence[int], keep: bool) -> Probs | None:
-    """The distribution [V] over these tokens alone, or (`keep` false) over all others, renormalised; None
-    where nothing is left."""
+    """The distribution [V] over these tokens alone (`keep`), or over all others, renormalised; None where
+    nothing is left."""
     host = on_host(probs)
     given: Any = as_array(probs) if host else as_tensor(probs)
     others = given.copy() if host else given.clone()
@@ -171,8 +170,8 @@ def restricted(probs: Probs, ids: Sequence[int], keep: bool) -> Probs | None:
 
 
 def fetch(indices: Tensor, *numbers: Tensor) -> tuple[Any, ...]:
-    """Indices [n] below 2³¹ and float32 numbers [n], as lists, by one transfer from the device: as bits,
-    since float32 cannot hold every index."""
+    """Indices [n] below 2³¹ and float32 numbers [n] as lists, by one transfer from the device: as bits, since
+    float32 cannot hold every index."""
     bits = torch.stack([indices.int(), *(one.float().view(torch.int32) for one in numbers)]).cpu().numpy()
     return bits[0].tolist(), *(row.view(np.float32).tolist() for row in bits[1:])
 
@@ -186,19 +185,18 @@ def drawn_at(probs: Tensor, uniform: Tensor | float) -> tuple[Tensor, Tensor]:
     return drawn, probs.gather(-1, drawn)
 
 
-# most probable tokens that nearly always hold the mass of top-p; sorting the whole vocabulary takes 100 times
-# as long
+# tokens that nearly always hold the mass of top-p; sorting the whole vocabulary takes 100 times as long
 FIRST = 256
 
 
 def _nucleus(probs: Tensor, mass: float) -> Tensor:
     """Top-p: `probs` [..., V] with 0 for all but the most probable tokens. A token stays while the mass
-    before it is below `mass`, so at least one does. Among equals those with the lowest ids stay."""
+    before it is below `mass`, so at least one does. Among equals the lowest ids stay."""
     if on_host(probs):
         best = probs.topk(min(FIRST, probs.shape[-1])).values
         if bool((best.sum(-1) < mass).any()) and best.shape[-1] < probs.shape[-1]:
             best = probs.sort(descending=True).values
-    else:  # to check whether the first are enough would synchronise, which takes longer than sorting
+    else:  # a check whether FIRST tokens are enough would synchronise, which takes longer than sorting
         best = probs.sort(descending=True).values
     # 0 only where the distribution is no number
     stay = (best.cumsum(-1) - best < mass).sum(-1, keepdim=True).clamp_(min=1)
@@ -206,33 +204,33 @@ def _nucleus(probs: Tensor, mass: float) -> Tensor:
 
 
 def _best(rows: Tensor, least: Tensor, count: Tensor | int) -> Tensor:
-    """[..., V] bool: the `count` [..., 1] largest of the numbers [..., V], of which `least` [..., 1] is the
-    smallest. Among equals those with the lowest ids."""
+    """[..., V] bool: the `count` [..., 1] largest numbers of [..., V], the smallest of which is `least` [...,
+    1]. Among equals the lowest ids."""
     equal = rows == least
     among = count - (rows > least).sum(-1, keepdim=True)
     return (rows > least) | (equal & (equal.cumsum(-1) <= among))
 
 
 class Seen:
-    """The tokens of a vocabulary [V] that a text contains from a place on, updated with new ids only, so that
-    a round costs nothing O(context)."""
+    """The tokens of a vocabulary [V] that a text contains from a place on. New ids alone update it, so that a
+    round costs nothing O(context)."""
 
     def __init__(self, tokens: int, device: torch.device | str = "cpu", begin: int = 0) -> None:
         self._marks = np.zeros(tokens, np.bool_)
         self._order = np.zeros(1 + tokens, np.int64)  # how many are marked, and which, the newest last
         self.there = torch.from_numpy(self._marks).to(device)  # [V] bool; on a CPU the same memory
-        # ids that were read for good or are passed over, and the tokens that were marked for them
+        # ids that stay for good or are skipped, and the tokens marked for them
         self._read, self._settled = begin, 0
 
     @property
     def arrays(self) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-        """For compiled code, which may mark more tokens: [V] which are marked, and [1 + V] how many, and
-        which in the order they came."""
+        """For compiled code, which may mark more tokens: the marks [V], and [1 + V] their number and the
+        marked tokens in order."""
         return self._marks, self._order
 
     def hold(self, ids: Sequence[int], start: int) -> Seen:
-        """Contain these ids and no others. Those before `start` stay for good; the others, and all that
-        compiled code has marked, are taken back by the next call."""
+        """Contain these ids and no others. Those before `start` stay for good; the next call removes the
+        others, and all that compiled code has marked."""
         self._set(self._order[1 + self._settled : 1 + self._order[0]], False)
         self._order[0] = self._settled
         if start > self._read:
@@ -255,7 +253,7 @@ class Seen:
 
 
 class RepetitionPenalty:
-    """Which tokens the text contains, as target and as drafter ids; each side from a place on."""
+    """The tokens that the text contains from a place on, as target ids and as drafter ids."""
 
     def __init__(self, vocabulary: VocabularyMap, begin: tuple[int, int] = (0, 0)) -> None:
         device = vocabulary.to_drafter.device
@@ -263,7 +261,7 @@ class RepetitionPenalty:
         self.drafter = Seen(len(vocabulary.to_target), device, begin[1])
 
     def of_target(self, ids: Sequence[int], proposal: Sequence[int]) -> Tensor:
-        """[m + 1, T] bool: which tokens precede each row of a verification of m proposed tokens."""
+        """[m + 1, T] bool: the tokens before each row of a verification of m proposed tokens."""
         rows = self.target.hold(ids, len(ids)).there.repeat(len(proposal) + 1, 1)
         for position, token_id in enumerate(proposal):
             rows[position + 1 :, token_id] = True

@@ -14,15 +14,13 @@ from omnidemo.decoding.row_ops import token_prob
 from omnidemo.decoding.sampling import as_array, as_tensor, on_host
 from omnidemo.decoding.sources.text_index import TextIndex
 
-# ids of a prompt that are read at once at most: between two pieces others have their turn, and who has left
-# is noticed
+# most ids of a prompt in one pass: between two passes other requests have their turn, and a closed one ends
 PIECE = 512
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class DecodingState:
-    """The state of one generation: two contexts of the same text. Kept between answers, so that a chat's
-    history is read only once."""
+    """Two contexts of the same text. Kept between answers, so that a chat's history is read only once."""
 
     target: TargetContext
     drafter: DrafterContext
@@ -30,7 +28,7 @@ class DecodingState:
     decoder: codecs.IncrementalDecoder = field(
         default_factory=lambda: codecs.getincrementaldecoder("utf-8")("replace")
     )
-    # of the target's ids, as far as somebody has looked for copies
+    # of the target's ids, up to the last search for copies
     text: TextIndex = field(default_factory=TextIndex)
 
     @property
@@ -39,14 +37,14 @@ class DecodingState:
         return self.target.cache.nbytes + self.drafter.cache.nbytes + self.text.nbytes
 
     def start(self, prompt: Sequence[int]) -> None:
-        """Make `prompt` the text; the target reads all but its last id."""
+        """Make `prompt` the text, and read all but its last id."""
         self.begin(prompt)
         while self.target.read():
             pass
 
     def begin(self, prompt: Sequence[int]) -> int:
-        """`start` without reading: `target.read` does that piece by piece, and the next pass for what is left
-        by then. Returns how many ids were kept from before."""
+        """`start` without reading: `target.read` reads piece by piece, and the next pass reads the rest.
+        Returns the ids kept from before."""
         kept = self.target.begin(prompt)
         self.drafter.start(prompt, kept)
         self.text.trim(kept)
@@ -54,11 +52,10 @@ class DecodingState:
         return kept
 
     def commit(self, start: int, result: RoundResult, ids: Sequence[int], accepted: int) -> None:
-        """Apply a round that began at `start` drafter ids: it emits the target `ids`, of which the first
+        """Apply a round that began at `start` drafter ids and emits the target `ids`, of which the first
         `accepted` were proposed."""
         self.target.append(ids)
-        # Accepted tokens keep the drafted ids up to the last one that ends where a drafter token ends; later
-        # ones are spelled anew.
+        # Accepted tokens after the last one that ends with a drafter token are spelled anew.
         while accepted and not result.slots[accepted - 1].draft_ids:
             accepted -= 1
         self.drafter.commit(start, [len(slot.draft_ids) for slot in result.slots[:accepted]], ids)
@@ -74,30 +71,28 @@ class TargetContext:
         self.passes = 0  # forward passes made from here, which overwrite what a backend has read further
 
     def start(self, prompt: Sequence[int]) -> int:
-        """Make `prompt` the context, reading all but its last id; returns how many ids were kept from
-        before."""
+        """Make `prompt` the context, and read all but its last id; returns the ids kept from before."""
         kept = self.begin(prompt)
         while self.read():
             pass
         return kept
 
     def begin(self, prompt: Sequence[int]) -> int:
-        """Make `prompt` the context and read nothing yet; returns how many ids were kept from before."""
+        """Make `prompt` the context without reading; returns the ids kept from before."""
         self.passes += 1
         kept = self.cache.trim(min(common_prefix(self.ids, prompt), self.cache.length, len(prompt) - 1))
         self.ids = list(prompt)
         return kept
 
     def read(self) -> bool:
-        """Read the next piece of all ids but the last; whether some are left."""
+        """Read the next piece of all ids but the last; whether any are left."""
         if piece := self.ids[self.cache.length : min(self.cache.length + self.piece, len(self.ids) - 1)]:
             self.cache.forward(piece, 0)
         return self.cache.length < len(self.ids) - 1
 
     def verify(self, proposal: Sequence[int], temperature: float = 1.0) -> Pass:
         """One pass over the unread ids and the proposal (m target ids): rows [m + 1, T], one for each
-        proposed token and one for the token after all of them. `temperature`: for which row statistics are
-        wanted."""
+        proposed token and one after them. `temperature`: that of the row statistics."""
         self.passes += 1
         return self.cache.forward([*self.unread, *proposal], len(proposal) + 1, temperature)
 
@@ -107,8 +102,7 @@ class TargetContext:
         return self.ids[self.cache.length :]
 
     def append(self, ids: Sequence[int]) -> None:
-        """Append the emitted tokens; positions that the cache has read beyond all but the newest are
-        dropped."""
+        """Append the emitted ids, and drop positions that the cache has read beyond all but the newest."""
         self.ids.extend(ids)
         self.cache.trim(min(self.cache.length, len(self.ids) - 1))
 
@@ -119,8 +113,7 @@ class TargetContext:
 
 
 def target_probs(read: Pass, proposal: Sequence[int], written: Sequence[int]) -> list[float]:
-    """The target's probability of each proposed token, and of the last one that was written, before
-    temperature."""
+    """The target's probability of each proposed token, and of the last written token, before temperature."""
     accepted = min(len(proposal), len(written) - 1)
     rows = [*range(len(proposal)), accepted]
     tokens = [*proposal, written[-1]]

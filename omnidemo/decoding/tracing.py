@@ -14,16 +14,15 @@ from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.sampling import Logits, as_tensor, on_host
 from omnidemo.vocabulary.vocabulary_map import VocabularyMap
 
-FIRSTS = 64  # drafter tokens with which the text may go on that are kept of each row
-# tokens that are less probable are not looked at for them: a row has some hundred above it, and all its
-# others below
+FIRSTS = 64  # drafter tokens kept of each row that may begin the next token
+# least probability of a target token that counts for them; some hundred tokens of a row reach it
 LIKELY = 1e-4
-BATCH = 32  # rows whose best entries are looked for at once: the search costs as much for one row as for many
+BATCH = 32  # rows that are reduced at once: one row costs as much as many
 
 
 class Tracer:
-    """Collects the rows of one answer. `add` only keeps them, for a while; `finish` moves what remains to the
-    CPU once."""
+    """Collects the rows of one answer. `add` keeps a batch of rows; `finish` copies the result to the CPU
+    once."""
 
     def __init__(self, vocabulary: VocabularyMap, first: int, top_k: int) -> None:
         self.map, self.first = vocabulary, first  # `first`: number of prompt ids on the target's side
@@ -37,8 +36,8 @@ class Tracer:
         self._firsts: list[tuple[np.ndarray, np.ndarray]] = []
 
     def add(self, logits: Logits, ids: list[int], accepted: int, copied: Sequence[bool] = ()) -> None:
-        """Take the target's rows [n, T] at the n tokens it emitted, of which the first `accepted` were
-        proposals. `copied`: of each token, whether it was (none where it is empty)."""
+        """Add the target's rows [n, T] at the n emitted tokens, of which the first `accepted` were proposals.
+        `copied`: whether each token was copied (empty: none)."""
         self._rows.append(logits)
         self._ids.extend(ids)
         self._accepted.extend(position < accepted for position in range(len(ids)))
@@ -58,8 +57,8 @@ class Tracer:
         self._rows, self._unreduced = [], 0
 
     def _first_tokens(self, probs: Tensor) -> tuple[np.ndarray, np.ndarray]:
-        """Of rows of probabilities [R, T] the drafter tokens [R, F] with which the text goes on most
-        probably, and their probabilities."""
+        """(drafter tokens [R, F] that most probably begin the next token, their probabilities), from
+        probabilities [R, T]."""
         likely = (probs > LIKELY).reshape(-1)
         # numpy finds what is true in an eighth of the time that torch takes on the host.
         places = (
@@ -79,7 +78,7 @@ class Tracer:
         )
 
     def finish(self, drafter: DrafterContext) -> Trace | None:
-        """The trace of the answer; None when nothing was emitted. Length 0 where the drafter read nothing
+        """The trace of the answer; None where nothing was emitted. Length 0 where the drafter read nothing
         before a token."""
         if not self._ids:
             return None
@@ -111,8 +110,8 @@ class Tracer:
 def _rows_of(
     rows: np.ndarray, ids: np.ndarray, values: np.ndarray, count: int, width: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Entries (row, id, value) as so many rows [count, width] of ids and values, the largest first; −1 and 0
-    behind them. An empty row begins with id 0, for padding may not stand in the first place."""
+    """Entries (row, id, value) as `count` rows [count, width] of ids and values, the largest first, padded
+    with −1 and 0. An empty row begins with id 0, because padding may not stand first."""
     order = np.lexsort((-values, rows))
     rows, ids, values = rows[order], ids[order], values[order]
     place = np.arange(len(rows)) - np.searchsorted(rows, rows)  # within its row
@@ -124,7 +123,7 @@ def _rows_of(
 
 
 def _largest(rows: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k largest numbers of each row of [R, M] and where they are, in any order."""
+    """(the k largest numbers of each row of [R, M], their indices), in any order."""
     if not on_host(rows):
         top = rows.topk(k, sorted=False)
         return top.values, top.indices

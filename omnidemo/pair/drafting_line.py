@@ -72,7 +72,7 @@ class DraftingLine:
         if asked.draft_policy == "fixed" and not asked.draft_length:
             return "off"
         costs = self.cost_model
-        pays = costs.pays(costs.best_draft(costs.prices, asked.longest_draft))
+        pays = costs.pays(costs.best_draft(asked.longest_draft))
         return "on" if pays or asked.draft_policy != "cost" else "alone"
 
     def policy(self, asked: GenerationConfig, note: bool = True) -> DraftPolicy:

@@ -23,7 +23,7 @@ class Drafting:
 
 
 def describe(policy: Policy, costs: CostModel, has_head: bool, draft_length: int = 4) -> Drafting:
-    alone = policy == "cost" and not costs.pays(costs.best_draft(costs.prices, USUAL_DRAFT))
+    alone = policy == "cost" and not costs.pays(costs.best_draft(USUAL_DRAFT))
     if alone:
         sentence = "Guessing would not have been faster here, so the big model wrote alone."
     elif policy == "fixed" and draft_length == 0:

@@ -1,4 +1,4 @@
-"""How the families of tokenizers write bytes: byte-level BPE, SentencePiece and WordPiece."""
+"""How families of tokenizers write bytes: byte-level BPE, SentencePiece and WordPiece."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ BYTE_TOKEN = re.compile(r"<0x([0-9A-F]{2})>")
 
 
 def byte_alphabet() -> dict[str, int]:
-    """The GPT-2 byte table: the printable character that stands for each byte in a byte-level vocabulary →
-    the byte."""
+    """The GPT-2 byte table: printable character → the byte that it stands for in a byte-level vocabulary."""
     printable = [
         *range(ord("!"), ord("~") + 1),
         *range(ord("¡"), ord("¬") + 1),
@@ -24,8 +23,7 @@ def byte_alphabet() -> dict[str, int]:
 
 
 class Alphabet(NamedTuple):
-    """How a family writes bytes: its tokens (and added tokens) → bytes, and bytes → the text that its model
-    works on."""
+    """How a family writes bytes: tokens (and added tokens) → bytes, and bytes → the text for its model."""
 
     read: Callable[[str], bytes | None]
     read_added: Callable[[str], bytes | None]
@@ -44,7 +42,7 @@ def alphabet_of(backend: Any) -> Alphabet:
         return _byte_level()
     elif kind == "WordPiece":
         mark = backend.model.continuing_subword_prefix
-        # Nothing to ask the model for: WordPiece itself takes the longest match from the left.
+        # no spelling by the model: WordPiece itself takes the longest match from the left
         return Alphabet(
             lambda s: s[len(mark) :].encode() if s.startswith(mark) else b" " + s.encode(),
             str.encode,

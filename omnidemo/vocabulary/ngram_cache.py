@@ -22,8 +22,8 @@ from omnidemo.vocabulary.trie_table import FAR, SIZES, TrieTable
 class NgramCache:
     """A trie of n-grams (n ≥ 2) with counters and a limit. One n-gram per target id, one target id per path.
 
-    Lookup and insertion cost O(n), whatever the size; only an eviction or a larger table goes through it all
-    (a tenth of the cache leaves at once, so the cost per insertion stays constant). `size` 0 refuses every
+    Lookup and insertion cost O(n), whatever the size. Only an eviction or a larger table visits all entries;
+    an eviction removes a tenth of the cache, so the cost per insertion is constant. `size` 0 refuses every
     n-gram.
     """
 
@@ -35,18 +35,17 @@ class NgramCache:
         device: torch.device | str = "cpu",
         sizes: Sequence[int] = SIZES,
     ) -> None:
-        """sizes: those that the trie's table may take, primes."""
+        """sizes: possible sizes of the trie's table, primes."""
         self.trie = TrieTable(drafter_tokens, device, sizes)
         self.size, self.policy = size, policy
         self.clock = 0  # requests of the pair so far
-        # nearest[d]: fewest drafter tokens of an n-gram that begins with d; the mask of first draws compares
-        # it to the budget.
+        # nearest[d]: fewest drafter tokens of an n-gram that begins with d
         self.nearest: Tensor = torch.full((drafter_tokens,), FAR, dtype=torch.int32, device=device)
-        # what others have computed from the trie as it is; emptied by every change of it
+        # values computed from the trie; every change empties it
         self.derived: dict[Any, Any] = {}
-        # new target ids that compiled code has not been told of: `NgramExact.drawing_rule` does
+        # new target ids whose spelling `NgramExact.drawing_rule` has to ask for
         self.unspelled: set[int] = set()
-        # changes when anything is removed; until then the k-th n-gram has the number k of `since`
+        # changes with every removal; until then the numbers of `since` stay valid
         self.epoch = token_hex(8)
         self._sum = 0  # of the hashes of all n-grams
         self._entries: dict[int, NgramEntry] = {}  # by target id
@@ -68,21 +67,20 @@ class NgramCache:
         return list(self._entries)
 
     def since(self, number: int) -> tuple[tuple[int, tuple[int, ...]], ...]:
-        """The n-grams with this number (from 0) and later ones, as (target id, drafter ids)."""
+        """The n-grams from number `number` (from 0) on, as (target id, drafter ids)."""
         return tuple(
             (entry.target_id, entry.drafter_ids) for entry in islice(self._entries.values(), number, None)
         )
 
     @property
     def digest(self) -> str:
-        """Eight hexadecimal digits by which what the cache holds is told apart, in whatever order it came. It
-        is kept with every change, so that it costs nothing here."""
+        """Eight hexadecimal digits that identify the contents, in any order. Updated with every change, so it
+        costs nothing here."""
         return f"{self._sum % 2**32:08x}"
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the entries' payload: four per drafter token, twenty for the target id and the
-        counters."""
+        """Bytes of the entries: four per drafter token, twenty for the target id and the counters."""
         return sum(4 * len(entry.drafter_ids) + 20 for entry in list(self._entries.values()))
 
     def path(self, target_id: int) -> tuple[int, ...] | None:
@@ -90,31 +88,31 @@ class NgramCache:
         return entry.drafter_ids if entry else None
 
     def insert(self, target_id: int, drafter_ids: Sequence[int]) -> bool:
-        """Add an n-gram; False when it is there already, too short, or its path spells another target id, or
-        the cache has size 0."""
+        """Add an n-gram. False where it exists, is too short, its path spells another target id, or the cache
+        has size 0."""
         return self._put(NgramEntry(target_id, tuple(drafter_ids), 0, 0, self.clock, self.clock), mark=True)
 
     def load(self, entries: Iterable[NgramEntry]) -> None:
-        """Take entries with their counters from the store."""
+        """Add stored entries with their counters."""
         for entry in entries:
             self._put(replace(entry), mark=False)
             self.clock = max(self.clock, entry.last_used)
 
     def as_of(self, clock: int) -> NgramCache:
-        """The n-grams that were inserted before this time of `clock`: itself where there are no later ones,
-        else a copy without those."""
+        """The n-grams inserted before this time of `clock`: itself where there are no later ones, else a
+        copy."""
         entries = list(self._entries.values())
         return self if all(entry.inserted_at < clock for entry in entries) else self.copy_as_of(clock)
 
     def copy_as_of(self, clock: int) -> NgramCache:
-        """A copy of the n-grams that were inserted before this time of `clock`. Costs a pass over all."""
+        """A copy of the n-grams inserted before this time of `clock`. Visits all entries."""
         then = NgramCache(len(self.nearest), self.size, self.policy, self.nearest.device)
         then.load(entry for entry in list(self._entries.values()) if entry.inserted_at < clock)
         then.clock = clock
         return then
 
     def longest(self, ids: Sequence[int], start: int = 0) -> tuple[int, int] | None:
-        """(target id, n) of the longest n-gram that `ids` holds from `start` on, or None."""
+        """(target id, n) of the longest n-gram in `ids` from `start` on, or None."""
         node, found = 0, None
         for position in range(start, len(ids)):
             node = self.trie.child(node, ids[position])
@@ -125,17 +123,16 @@ class NgramCache:
         return found
 
     def begins(self, limit: int) -> Tensor:
-        """[D] bool: drafter ids with which an n-gram of at most `limit` tokens begins."""
+        """[D] bool: drafter ids that begin an n-gram of at most `limit` tokens."""
         return self.nearest <= limit
 
     def on_device(self) -> TrieTable:
-        """The trie, with what was inserted since the last call on the cache's device too."""
+        """The trie, uploaded to the cache's device."""
         self.trie.upload()
         return self.trie
 
     def touch(self, target_id: int, accepted: bool) -> None:
-        """Count a proposal of the n-gram that the target judged (`hits`), and whether it was accepted
-        (`accepts`)."""
+        """Count a judged proposal of the n-gram (`hits`), and whether it was accepted (`accepts`)."""
         entry = self._entries.get(target_id)
         if entry is not None:
             entry.hits += 1
@@ -151,11 +148,11 @@ class NgramCache:
         self._refill()
 
     def forget_saved(self) -> None:
-        """Count every entry as changed: what was written of them is gone."""
+        """Count every entry as changed: the stored ones are gone."""
         self._changed = set(self._entries)
 
     def take_changes(self) -> tuple[list[NgramEntry], list[int]]:
-        """Entries that changed and target ids that left since the last call, for the store."""
+        """(changed entries, removed target ids) since the last call, for the store."""
         changed = [
             replace(self._entries[target_id]) for target_id in self._changed if target_id in self._entries
         ]
@@ -180,7 +177,7 @@ class NgramCache:
         self.unspelled.add(new.target_id)
         if not self.trie.insert((ids, new.target_id)):
             self._fill()
-        # not read from the tensor: on a GPU that waits
+        # not read from the tensor, which would synchronise on a GPU
         self.nearest[ids[0]] = self.trie.nearest(self.trie.child(0, ids[0]))
         self.derived.clear()
         if mark:
@@ -188,9 +185,8 @@ class NgramCache:
         return True
 
     def _evict(self) -> None:
-        """Let a tenth of the entries (at least one) go: "lfu" those with the fewest `hits`, "lru" those used
-        longest ago. Equals: the other of the two decides, then the earlier inserted goes. This is the only
-        place that evicts."""
+        """Remove a tenth of the entries (at least one): "lfu" those with the fewest `hits`, "lru" those used
+        longest ago. Among equals the other criterion decides, then the earlier insertion."""
 
         def worth(entry: NgramEntry) -> tuple[int, int, int]:
             use = (entry.hits, entry.last_used) if self.policy == "lfu" else (entry.last_used, entry.hits)
@@ -203,7 +199,7 @@ class NgramCache:
         self._refill()
 
     def _refill(self) -> None:
-        """Bring everything up to date after entries were removed."""
+        """Update everything after entries were removed."""
         self._fill()
         nearest = np.full(len(self.nearest), FAR, np.int32)
         for entry in self._entries.values():
@@ -223,5 +219,5 @@ def _hash(entry: NgramEntry) -> int:
 
 @cache
 def no_ngrams(tokens: int, device: torch.device) -> NgramCache:
-    """The n-grams of methods that know none; never written to."""
+    """The empty cache of methods without n-grams; never written to."""
     return NgramCache(tokens, 0, device=device, sizes=(1,))

@@ -1,18 +1,18 @@
-"""The trie of n-grams as a table on a device, so that walks need not ask the host at every step."""
+"""The trie of n-grams as a table on a device, so that a walk does not ask the host at every step."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import torch
 from torch import Tensor
 
 FAR = 1 << 20  # a depth that no budget reaches
-NOWHERE = -1  # a node that has no children: whoever is there is not in the trie
+NOWHERE = -1  # a node outside the trie, without children
 SIZES = (65_521, 262_139, 1_048_573, 4_194_301, 16_777_213)  # primes, so that remainders spread
-PROBES = 32  # places in which an edge may lie, one after the other; fewer would do at a quarter full
-SPREAD = 786_433  # moves the edges of neighbouring tokens apart; its product with a key stays below 2⁶³
+PROBES = 32  # consecutive places in which an edge may lie
+SPREAD = 786_433  # separates the edges of neighbouring tokens; its product with a key stays below 2⁶³
 EMPTY = -(1 << 62)
 TARGET, TOKEN, CHILD, SIBLING = range(4)  # of a node's kin
 
@@ -24,15 +24,16 @@ class TrieTable:
     """A hash table of edges (node, token) → node. Node 0 is the root; the edge in place i leads to node i +
     1.
 
-    keys [size + PROBES] int64 are the edges. info [size + PROBES + 1, 3] int64 says of each node at which
-    limit of a walk (in drafter tokens) it is an n-gram (0 or FAR), can be followed (the depth of the nearest
-    n-gram at or below), and can be left for a child (the depth of the nearest one below). Node 0 stays FAR in
-    all three: `find` gives 0 for what is not found, and a walk ends there. kin [size + PROBES + 1, 4] int64,
-    on the host alone, says which target token a node spells, if it is an n-gram, by which drafter token it is
-    reached, and chains a node's children: its first one, and the next one after each (0: none; the root's are
-    not chained). Keys and info are on the host too, where walks and insertions work on them; on a CPU these
-    are the same memory. `upload` brings insertions to another device and costs as much as was inserted; the
-    tables keep their addresses until `fill`.
+    `keys` [size + PROBES] int64 are the edges. `info` [size + PROBES + 1, 3] int64 has, for each node, the
+    limit of a walk (in drafter tokens) at which it is an n-gram (0 or FAR), can be entered (the depth of the
+    nearest n-gram at or below it), and can be left for a child (the depth of the nearest n-gram below it).
+    Node 0 stays FAR in all three: `find` returns 0 for a missing edge, and a walk ends there. `kin` [size +
+    PROBES + 1, 4] int64, on the host, has the target token that a node spells if it is an n-gram, the drafter
+    token that leads to it, and the chain of its children: the first child, and each child's next sibling (0:
+    none; the root's children have no chain).
+
+    Keys and info are on the host too, where walks and insertions use them; on a CPU both are the same memory.
+    `upload` copies insertions to another device. The tables keep their addresses until `fill`.
     """
 
     def __init__(self, tokens: int, device: torch.device | str = "cpu", sizes: Sequence[int] = SIZES) -> None:
@@ -50,40 +51,43 @@ class TrieTable:
         self.info = torch.from_numpy(self._info).to(self.device)
 
     def find(self, nodes: Tensor, tokens: Tensor) -> Tensor:
-        """The children [R] of nodes [R] by tokens [R], 0 where there is none. Shapes and addresses are fixed;
-        nothing waits."""
+        """The children [R] of nodes [R] by tokens [R], 0 for none. Shapes and addresses are fixed, and
+        nothing synchronises."""
         wanted = torch.add(tokens, nodes, alpha=self.tokens)
         places = (wanted * SPREAD).remainder_(self.size)[:, None] + self._offsets
         hits = self.keys[places] == wanted[:, None]
         return places.add_(1).mul_(hits).amax(-1)
 
     def child(self, node: int, token: int) -> int:
-        """The child of a node by a token, 0 where there is none."""
+        """The child of a node by a token, 0 for none."""
         place, found = self._place(node, token)
         return place + 1 if found else 0
 
     def children(self, node: int, limit: int, complete: bool) -> list[int]:
-        """The tokens that lead to those children of a node (not the root) that are n-grams and fit into the
-        limit; or else (`complete` false) to those that are none but can still become some that fit."""
-        found, child = [], int(self.kin[node, CHILD])
-        while child:
-            if (self.spells(child) >= 0) == complete and self.nearest(child) <= limit:
-                found.append(int(self.kin[child, TOKEN]))
-            child = int(self.kin[child, SIBLING])
-        return found
+        """The tokens that lead from a node (not the root) to children within the limit: n-grams (`complete`),
+        or nodes that are no n-gram but can become one."""
+        return [
+            int(self.kin[child, TOKEN])
+            for child in self._within(node, limit)
+            if (self.spells(child) >= 0) == complete
+        ]
 
     def completed(self, node: int, limit: int) -> dict[int, int]:
-        """The tokens that complete an n-gram within the limit after a node (not the root), and the target
-        token that each spells then."""
-        found, child = {}, int(self.kin[node, CHILD])
+        """Drafter token → target token, for the tokens that complete an n-gram within the limit after a node
+        (not the root)."""
+        children = [child for child in self._within(node, limit) if self.spells(child) >= 0]
+        return {int(self.kin[child, TOKEN]): self.spells(child) for child in children}
+
+    def _within(self, node: int, limit: int) -> Iterator[int]:
+        """The children of a node that are or can become n-grams within the limit."""
+        child = int(self.kin[node, CHILD])
         while child:
-            if self.spells(child) >= 0 and self.nearest(child) <= limit:
-                found[int(self.kin[child, TOKEN])] = self.spells(child)
+            if self.nearest(child) <= limit:
+                yield child
             child = int(self.kin[child, SIBLING])
-        return found
 
     def spells(self, node: int) -> int:
-        """The target token that the path to a node spells, −1 where it is no n-gram."""
+        """The target token that the path to a node spells, −1 if it is no n-gram."""
         return int(self.kin[node, TARGET]) if self._info[node, 0] == 0 else -1
 
     def nearest(self, node: int) -> int:
@@ -91,14 +95,14 @@ class TrieTable:
         return int(self._info[node, 1])
 
     def can_continue(self, node: int, limit: int) -> bool:
-        """Whether a walk draws on from a node: some child can still become an n-gram within the limit.
-        Depends on trie and budget alone."""
+        """Whether a walk draws on from a node: a child can become an n-gram within the limit. Depends on trie
+        and budget alone."""
         return bool(self._info[node, 2] <= limit)
 
     @torch.inference_mode()
     def fill(self, ngrams: Iterable[Ngram]) -> None:
-        """Hold these n-grams and no others. The tables move where they have to grow; ValueError where they
-        cannot."""
+        """Hold exactly these n-grams. The tables move if they have to grow. ValueError where they cannot
+        grow."""
         ngrams = list(ngrams)
         self._keys.fill(EMPTY)
         self._info.fill(FAR)
@@ -110,7 +114,7 @@ class TrieTable:
         self._changed.clear()
 
     def insert(self, ngram: Ngram) -> bool:
-        """Add an n-gram, on the host until `upload`. False where the table is full; then `fill` it."""
+        """Add an n-gram on the host; `upload` copies it. False where the table is full; then `fill` it."""
         path, target = ngram
         length, info, parent = len(path), self._info, 0
         for token in path:
@@ -137,7 +141,7 @@ class TrieTable:
 
     @torch.inference_mode()
     def upload(self) -> None:
-        """Bring what was inserted to the device."""
+        """Copy insertions to the device."""
         if self._changed and self.device.type != "cpu":
             nodes = np.array(list(self._changed))
             keys, info, there = (
@@ -158,7 +162,7 @@ class TrieTable:
         return larger[0]
 
     def _place(self, parent: int, token: int) -> tuple[int, bool]:
-        """(where an edge lies or may be put, whether it lies there); −1 where there is no room for it."""
+        """(the place of an edge, whether the edge is there); −1 where there is no room for it."""
         key = parent * self.tokens + token
         first = key * SPREAD % self.size
         for place in range(first, first + PROBES):

@@ -1,5 +1,4 @@
-"""One tokenizer's vocabulary as bytes (the map between two is in `vocabulary_map.py`). Pure: works on what
-`read_vocabulary` was given, opens no files."""
+"""One tokenizer's vocabulary as bytes (`vocabulary_map.py` has the map between two). Opens no files."""
 
 from __future__ import annotations
 
@@ -11,8 +10,8 @@ from typing import Any
 
 from omnidemo.vocabulary.alphabets import alphabet_of
 
-# Names under which models know the special tokens of a role. The tokenizer's own bos/eos/pad/unk come first;
-# for "unknown" the model's own id does.
+# Names of the special tokens of a role. The tokenizer's own bos/eos/pad/unk come first; for "unknown" the
+# model's own id.
 ROLE_NAMES: Mapping[str, tuple[str, ...]] = {
     "begin": ("<|begin|>", "<s>", "<bos>", "<|begin_of_text|>", "[CLS]"),
     "end": (
@@ -32,9 +31,9 @@ class Vocabulary:
     """One tokenizer's vocabulary. `tokens[i]` are the bytes that id i writes in the middle of a text, None
     for specials and holes.
 
-    `roles` maps a role to its ids, the id the tokenizer itself uses first; `end_ids` are all ids that end an
-    answer. `pieces(bytes)` gives the tokenizer's own spelling of a few bytes as a continuation (no prefix
-    space, no BOS), or None if it cannot; `encode_text(text)` the tokenizer's own ids of a whole text.
+    `roles` maps a role to its ids, the tokenizer's own first. `pieces(bytes)` gives the tokenizer's spelling
+    of a few bytes as a continuation (no prefix space, no BOS), or None; `encode_text(text)` the tokenizer's
+    ids of a whole text.
     """
 
     tokens: tuple[bytes | None, ...]
@@ -48,7 +47,7 @@ class Vocabulary:
         return len(self.tokens)
 
     def within(self, rows: int) -> Vocabulary:
-        """The same without ids past a model's logit rows, which it can neither read nor write."""
+        """The vocabulary without ids beyond a model's logit rows, which it can neither read nor write."""
         roles = {
             role: kept
             for role, ids in self.roles.items()
@@ -59,10 +58,10 @@ class Vocabulary:
 
     @cached_property
     def by_bytes(self) -> Mapping[bytes, int]:
-        """bytes → the id the tokenizer itself emits for them (one id for each string of bytes)."""
+        """bytes → the id that the tokenizer itself emits for them (one id for each string of bytes)."""
         table: dict[bytes, int] = {}
         for token_id, token in enumerate(self.tokens):
-            # Only duplicates need the tokenizer's word: asking it for every token would take seconds.
+            # the tokenizer is asked about duplicates only: asking about every token would take seconds
             if token and (table.setdefault(token, token_id) == token_id or self.pieces(token) == [token_id]):
                 table[token] = token_id
         return table
@@ -72,8 +71,8 @@ class Vocabulary:
         return max((len(token) for token in self.tokens if token), default=1)
 
     def spell(self, data: bytes) -> tuple[int, ...] | None:
-        """Ids whose bytes, joined, are `data`: the tokenizer's own spelling, else the longest tokens from the
-        left that leave a rest that can be spelled too; None where no ids spell it."""
+        """Ids whose joined bytes are `data`: the tokenizer's own spelling, else the longest tokens from the
+        left whose rest can be spelled; None for none."""
         own = self.pieces(data)
         if own is not None and self.text_bytes(own) == data:
             return tuple(own)
@@ -94,9 +93,8 @@ class Vocabulary:
         return tuple(ids)
 
     def encode(self, data: bytes) -> tuple[int, ...] | None:
-        """Ids of a whole text as the tokenizer itself spells it, without the prefix space that it may add;
-        None where that is not byte for byte the same text (half characters, lower-casing, a special token
-        written out)."""
+        """The tokenizer's ids of a whole text, without the prefix space that it may add; None where they are
+        not byte for byte the same text (half characters, lower-casing, a written special token)."""
         if self.encode_text is None:
             return None
         try:
@@ -111,12 +109,12 @@ class Vocabulary:
         return tuple(ids) if written == data else None
 
     def writes(self, token_id: int) -> bytes:
-        """The bytes of one id; empty for special tokens and for ids past the tokenizer (padded logits)."""
+        """The bytes of one id; empty for special tokens and for ids beyond the tokenizer (padded logits)."""
         return (self.tokens[token_id] or b"") if token_id < len(self.tokens) else b""
 
     @cached_property
     def shown(self) -> Mapping[int, str]:
-        """The bytes of each id for people: those that are no whole characters as �."""
+        """The text of each id for people; incomplete characters as �."""
         return TokenTexts(self)
 
     def text_bytes(self, ids: Sequence[int]) -> bytes:
@@ -124,7 +122,7 @@ class Vocabulary:
 
 
 class TokenTexts(dict[int, str]):
-    """Texts of ids, made when they are first asked for."""
+    """Texts of ids, made at first use."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
@@ -135,12 +133,12 @@ class TokenTexts(dict[int, str]):
 
 
 def read_vocabulary(tokenizer: Any, extra_end_ids: Sequence[int] = (), *, by_name: bool = True) -> Vocabulary:
-    """The vocabulary of a fast `transformers` tokenizer. ValueError when its model cannot be read as bytes.
+    """The vocabulary of a fast `transformers` tokenizer. ValueError where its model cannot be read as bytes.
 
-    by_name: whether tokens begin and end answers by their names too; else only the tokenizer's own and
+    by_name: names of tokens also make begin and end tokens; otherwise only the tokenizer's own and
     `extra_end_ids` do.
 
-    Bytes are read from the token itself, never from `decode` of one id, which drops spaces and breaks
+    Bytes are read from the token itself, not from `decode` of one id, which drops spaces and breaks
     characters.
     """
     backend = getattr(tokenizer, "backend_tokenizer", None)
@@ -160,13 +158,13 @@ def read_vocabulary(tokenizer: Any, extra_end_ids: Sequence[int] = (), *, by_nam
     special = {token_id for token_id, entry in added.items() if entry.special} | set(
         tokenizer.all_special_ids
     )
-    # Some vocabularies do not flag their end or turn tokens as special (Phi-3's </s>); their role is enough.
+    # Some vocabularies do not flag end or turn tokens as special (Phi-3's </s>); a role is enough.
     special |= {token_id for ids in roles.values() for token_id in ids if token_id in added} | set(
         roles.get("unknown", ())
     )
     for token_id in special.intersection(range(len(tokens))):
         tokens[token_id] = None
-    # before the model sees the text
+    # added tokens are found before the model sees the text
     found_first = {tokens[token_id]: token_id for token_id in added if token_id not in special}
 
     def pieces(data: bytes) -> list[int] | None:
@@ -186,8 +184,7 @@ def read_vocabulary(tokenizer: Any, extra_end_ids: Sequence[int] = (), *, by_nam
 
 
 def _unknown_id(model: Any) -> int | None:
-    """The id that the model itself gives to what it cannot spell; not every tokenizer lists it among its
-    special tokens."""
+    """The model's own id for what it cannot spell; not every tokenizer lists it among its special tokens."""
     if type(model).__name__ == "Unigram":  # has no attribute for it
         match = re.search(rb'"unk_id":(\d+)', model.__getstate__()[:200])
         return int(match[1]) if match else None

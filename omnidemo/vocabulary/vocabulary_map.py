@@ -1,4 +1,4 @@
-"""The map between two vocabularies: which token of the drafter spells which token of the target."""
+"""The map between two vocabularies: the drafter tokens that spell each target token."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from omnidemo.vocabulary.vocabulary import Vocabulary
 
-UNKNOWN = -2  # a token whose spelling nobody has asked for
+UNKNOWN = -2  # a spelling that was never asked for
 LONGEST = 8  # most drafter tokens of a spelling that compiled code can use
 
 
@@ -20,9 +20,8 @@ class VocabularyMap:
 
     to_drafter [|T|], to_target [|D|]: the directly mapped id or −1, a bijection between the mapped ids of
     both sides; `drafters`, `targets` and `may_draft` are `to_drafter`, `to_target` and `draftable` as lists.
-    draftable [|D|]: drafter ids that may be proposed directly (text, and the end of a turn; never begin, pad
-    or another role). Sizes are those of the models' logit rows; ids past a tokenizer have no bytes and no
-    map.
+    draftable [|D|]: drafter ids that may be proposed directly (text, and the end of a turn; no other role).
+    Sizes are those of the models' logit rows; ids beyond a tokenizer have no bytes and no map.
     """
 
     def __init__(
@@ -45,10 +44,10 @@ class VocabularyMap:
         self.targets: list[int] = to_target.tolist()
         self.may_draft: list[bool] = draftable.tolist()
         self._spellings: dict[int, tuple[int, ...] | None] = {}
-        # of `first_tokens`, as far as they were asked for
+        # cache of `first_tokens`
         self._firsts = np.full(len(to_drafter), UNKNOWN, np.int64)
-        # The spellings for compiled code, [|T|, 1 + LONGEST] int32: the number of drafter tokens, then these;
-        # 0 where `spelling` has not been called yet or found none, −1 where they are more than LONGEST.
+        # Spellings for compiled code, [|T|, 1 + LONGEST] int32: the number of drafter tokens, then these; 0
+        # where `spelling` was never called or found none, −1 for more than LONGEST.
         self.spelled = np.zeros((len(to_drafter), 1 + LONGEST), np.int32)
         self.spelled[:, 0], self.spelled[:, 1] = to_drafter.numpy() >= 0, to_drafter.numpy()
 
@@ -65,8 +64,8 @@ class VocabularyMap:
 
     @cached_property
     def readable(self) -> Tensor:
-        """[|D|] bool: drafter ids that may be drawn inside an n-gram: those that write bytes, and what may be
-        proposed itself."""
+        """[|D|] bool: drafter ids that may be drawn inside an n-gram: those that write bytes, and draftable
+        ones."""
         writes = torch.tensor([bool(token) for token in self.drafter.tokens][: len(self.to_target)])
         writes = torch.nn.functional.pad(writes, (0, len(self.to_target) - len(writes)))
         return writes.to(self.draftable.device) | self.draftable
@@ -93,7 +92,7 @@ class VocabularyMap:
 
     @cached_property
     def directly(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The drafter ids with a direct map, and their target ids, on the host."""
+        """(drafter ids with a direct map, their target ids) on the host."""
         ids = np.array(
             [drafter_id for drafter_id, target_id in enumerate(self.targets) if target_id >= 0], np.int64
         )
@@ -123,8 +122,8 @@ class VocabularyMap:
         return spelled
 
     def first_tokens(self, target_ids: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The drafter id with which the spelling of each target token begins; −1 for one that the drafter
-        cannot spell. Cached."""
+        """The first drafter id of each target token's spelling; −1 where the drafter cannot spell it.
+        Cached."""
         new = target_ids[self._firsts[target_ids] == UNKNOWN]
         for target_id in np.unique(new).tolist():
             spelled = self.spelling(target_id)
@@ -140,7 +139,7 @@ class VocabularyMap:
         return spelled if data and self.target.by_bytes.get(data) == target_id else None
 
     def summary(self) -> dict[str, int | float]:
-        """Sizes of the map, and the share of the target's text tokens that have no direct map."""
+        """Sizes of the map, and the share of the target's text tokens without a direct map."""
         spelled = [i for i, data in enumerate(self.target.tokens) if data]
         direct = sum(1 for i in spelled if self.drafters[i] >= 0)
         return {
@@ -153,8 +152,8 @@ class VocabularyMap:
 
 
 def logit_mask(allowed: Tensor) -> Tensor:
-    """What a mask [V] adds to logits: 0 where it allows a token, −∞ elsewhere. Adding takes a tenth of the
-    time that selecting does."""
+    """A mask [V] as a term of logits: 0 where it allows a token, −∞ elsewhere. Adding takes a tenth of the
+    time of selecting."""
     return 1.0 - allowed.float().reciprocal()
 
 
@@ -184,8 +183,7 @@ def _matches(
     to_drafter[target_ids] = drafter_ids
     draftable[drafter_ids] = True
     taken = set(drafter_ids.tolist())
-    # The end of a turn comes first: GPT-2 begins, ends and pads with one id, and only as an end it may be
-    # proposed.
+    # The end comes first: GPT-2 begins, ends and pads with one id, which may be proposed only as an end.
     for role in sorted(drafter.roles, key=lambda role: role != "end"):
         for target_id, drafter_id in zip(target.roles.get(role, ()), drafter.roles[role], strict=False):
             if (

@@ -16,7 +16,6 @@ from omnidemo import load_pair
 from omnidemo.backends import compile_kernels
 from omnidemo.backends.choice import backend_of
 from omnidemo.core.config import Settings
-from omnidemo.decoding import row_ops
 from omnidemo.serving.services import Services
 from tests.support.cli import Cli
 from tests.support.models import PROMPT, save
@@ -118,7 +117,7 @@ def uncompiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compile_kernels, "_thread", None)
     monkeypatch.setattr(compile_kernels, "_failure", "")
     monkeypatch.setattr(compile_kernels, "_waiting", [])
-    monkeypatch.setattr(row_ops, "_compiled", None)
+    monkeypatch.setattr("omnidemo.decoding.sources.compiled.functions", None)
 
 
 def test_a_machine_that_cannot_compile(

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from omnidemo.backends import compile_kernels
-from omnidemo.decoding.sources import memory_source, text_index
 from omnidemo.decoding.sources.continuations import Continuations
 from omnidemo.decoding.sources.copier import CopyChances
 from omnidemo.decoding.sources.memory_source import MemorySource
@@ -53,8 +52,7 @@ def test_chains_and_lessons_are_those_of_the_reference(memory: str, monkeypatch:
             most = 1 + draw.randrange(16)
             made = pair[0].draft(ids, most)
             with monkeypatch.context() as patch:
-                patch.setattr(memory_source, "_compiled", None)
-                patch.setattr(text_index, "_compiled", None)
+                patch.setattr("omnidemo.decoding.sources.compiled.functions", None)
                 wanted = pair[1].draft(ids, most)
             assert (made is None) == (wanted is None)
             kept = 1
@@ -72,7 +70,7 @@ def test_chains_and_lessons_are_those_of_the_reference(memory: str, monkeypatch:
                 written = answer[at : at + kept]
                 pair[0].learn(made, written)
                 with monkeypatch.context() as patch:
-                    patch.setattr(memory_source, "_compiled", None)
+                    patch.setattr("omnidemo.decoding.sources.compiled.functions", None)
                     pair[1].learn(wanted, written)
             ids += answer[at : at + kept]
             at += kept
@@ -92,7 +90,7 @@ def test_ids_are_entered_as_by_the_reference(monkeypatch: pytest.MonkeyPatch) ->
     for text in (fast, plain):
         with monkeypatch.context() as patch:
             if text is plain:
-                patch.setattr(text_index, "_compiled", None)
+                patch.setattr("omnidemo.decoding.sources.compiled.functions", None)
             for begin in range(0, 3000, 250):
                 text.extend(ids[begin : begin + 250])
                 if begin == 1000:

@@ -4,23 +4,20 @@ agree."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from omnidemo.backends import compile_kernels
-from omnidemo.decoding import row_ops
-from omnidemo.decoding.row_ops import BLOCK, inverse_cdf, softmax_given, token_prob, use_compiled
+from omnidemo.decoding.row_ops import BLOCK, inverse_cdf, softmax_given, token_prob
 
 
 @pytest.fixture(params=["plain", "compiled"])
 def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    monkeypatch.setattr(row_ops, "_compiled", None)
+    monkeypatch.setattr("omnidemo.decoding.sources.compiled.functions", None)
     if request.param == "compiled":
-        kernels: Any = compile_kernels.kernels()
-        use_compiled(kernels)
+        monkeypatch.setattr("omnidemo.decoding.sources.compiled.functions", compile_kernels.kernels())
     yield request.param
 
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 
-from omnidemo.decoding import row_ops
 from omnidemo.decoding.draft_policy import FixedPolicy
 from omnidemo.decoding.engine import AnswerPlan, Limits, decode
 from omnidemo.decoding.methods import (
@@ -91,7 +90,7 @@ def test_no_row_depends_on_its_length() -> None:
 @pytest.mark.parametrize("kind", ["flat", "steep", "filtered", "one"])
 def test_a_race_is_won_by_the_least_time(kind: str, compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not compiled:
-        monkeypatch.setattr(row_ops, "_compiled", None)
+        monkeypatch.setattr("omnidemo.decoding.sources.compiled.functions", None)
     chance = np.random.default_rng(5)
     for seed in range(100):
         weights = chance.exponential(size=int(chance.integers(1, 1500))) ** {"flat": 0.1, "steep": 12.0}.get(
@@ -113,7 +112,7 @@ def test_a_race_is_won_by_the_least_time(kind: str, compiled: bool, monkeypatch:
 def test_compiled_numbers_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     places = [(0, 0, 0, 256), (2**63 - 1, 8_191, stream_of((7, 70_000)), 49_153), (3, 1, 1, 5)]
     compiled = [noise(*place) for place in places]
-    monkeypatch.setattr(row_ops, "_compiled", None)
+    monkeypatch.setattr("omnidemo.decoding.sources.compiled.functions", None)
     assert all((noise(*place) == there).all() for place, there in zip(places, compiled, strict=True))
 
 

@@ -33,7 +33,7 @@ METHODS: dict[str, type[Method]] = {
 
 
 def check_method(name: str) -> str:
-    """The name, if it is a method's or "auto"; ValueError that lists the names otherwise."""
+    """The name of a method, or "auto". ValueError, which lists the names, for another."""
     if name not in METHODS and name != AUTO:
         raise ValueError(f"unknown method {name!r}; choose one of {', '.join(METHODS)} or {AUTO}")
     return name
@@ -45,14 +45,14 @@ def fitting(vocabulary: VocabularyMap) -> list[str]:
 
 
 def pick(vocabulary: VocabularyMap) -> str:
-    """What "auto" stands for: `speculative` with one vocabulary; else merging, which proposes all that token
-    intersection does and n-grams too, where there are n-grams to merge."""
+    """The method for "auto": `speculative` with one vocabulary; else merging, which proposes what token
+    intersection does and n-grams too."""
     return Speculative.name if Speculative.refusal(vocabulary) is None else NgramExact.name
 
 
 def make_method(name: str, vocabulary: VocabularyMap) -> Method:
-    """The method of that name for a pair. ValueError for an unknown one, and for one that cannot serve this
-    pair, with the reason."""
+    """The method of that name for a pair. ValueError for an unknown name, and for a method that cannot serve
+    the pair, with the reason."""
     method = METHODS[pick(vocabulary) if check_method(name) == AUTO else name]
     reason = method.refusal(vocabulary)
     if reason:

@@ -42,7 +42,7 @@ class BlockVerification(TokenIntersection):
     )
 
     def proposal_rule(self, context: RoundContext) -> ProposalRule | None:
-        """None where a draft is judged as a whole, which compiled rounds do not."""
+        """None where a draft is judged as a whole; compiled rounds do not do that."""
         return super().proposal_rule(context) if context.sampling.greedy or context.rng.shared else None
 
     def accept(self, context: RoundContext, draft: Draft, logits: Logits) -> Acceptance:
@@ -100,8 +100,8 @@ def remaining(context: RoundContext, slot: Slot, probs: Probs, joint: float) -> 
 
 
 def one_by_one(successes: list[float]) -> list[float]:
-    """Of a length that is the last position to succeed: the chance that each position is kept, given that the
-    one before it is."""
+    """The chance that each position is kept, given that the one before it is; the length is the last position
+    that succeeds."""
     kept, fails = [], 1.0
     for success in reversed(successes):
         fails *= 1.0 - success

@@ -1,4 +1,4 @@
-"""Copied drafts alone, without a drafter: a baseline of every method that fuses them with one."""
+"""Copied drafts alone, without a drafter: the baseline of methods that combine copies with a drafter."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from omnidemo.decoding.method import Method
 
 
 class Copy(Method):
-    """Propose what has followed the newest ids in the text before (prompt lookup, suffix decoding); the work
-    is done in `copying/`, for every method.
+    """Propose the ids that followed the newest ids earlier in the text (prompt lookup, suffix decoding).
+    `decoding/sources/` does the work, for every method.
 
-    Lossless: the proposal is a point mass, accepted with p, else p without it is drawn from. Expected
-    acceptance p of the copied token. Cost: its row of the target's pass.
+    Lossless: the proposal is a point mass, accepted with p; a rejection draws from p without it. Expected
+    acceptance: p of the copied token. Cost: its row of the target's pass.
     """
 
     name = "copy"

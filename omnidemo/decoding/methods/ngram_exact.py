@@ -39,11 +39,11 @@ class NgramExact(Method):
 
     def __init__(self, overrun: int = 2, attempts: int = 1024) -> None:
         self.overrun = overrun  # drafter tokens by which an open n-gram may exceed the budget
-        # residual draws from p, at microseconds each, before closer bounds are found by drafter passes
+        # residual draws from p, microseconds each, before drafter passes find closer bounds
         self.attempts = attempts
 
     def ngrams(self, context: RoundContext) -> NgramCache:
-        """Those that may be proposed."""
+        """The n-grams that may be proposed."""
         return context.ngrams
 
     def draft(self, context: RoundContext, budget: int) -> Draft:
@@ -64,8 +64,7 @@ class NgramExact(Method):
             if children:
                 open_slots.append((slot, children))
             draft.slots.append(slot)
-            # The slot's drafter ids begin the walk's path, so the drafter has read them and knows the
-            # distribution after them already.
+            # The slot's drafter ids begin the walk's path, so the drafter knows the distribution after them.
             context.drafter.rollback(base + len(slot.draft_ids))
             if slot.target_id < 0:
                 break
@@ -85,7 +84,7 @@ class NgramExact(Method):
         """`draft` as data: `first` replaces `first_mask`, and the trie's table replaces `_walk`."""
         known, key = context.ngrams.derived, ("rule", self.overrun)
         if key not in known:
-            # a compiled correction finds n-grams by this table alone, whoever inserted them
+            # compiled corrections find n-grams by this table alone
             while context.ngrams.unspelled:
                 context.map.spelling(context.ngrams.unspelled.pop())
             first = context.ngrams.nearest.masked_fill(context.map.draftable, 0)
@@ -97,8 +96,8 @@ class NgramExact(Method):
         return rule
 
     def first_mask(self, context: RoundContext, limit: int) -> Tensor:
-        """The logit mask [D] of first draws: what may be proposed directly, and what begins an n-gram of at
-        most `limit` tokens."""
+        """The logit mask [D] of first draws: tokens that may be proposed directly, or that begin an n-gram of
+        at most `limit` tokens."""
         known, key = context.ngrams.derived, ("mask", limit)
         if key not in known:
             known[key] = logit_mask(context.map.draftable | context.ngrams.begins(limit))
@@ -108,9 +107,9 @@ class NgramExact(Method):
     def _walk(
         self, context: RoundContext, slot: Slot, index: int, first: int, q: float
     ) -> tuple[int, list[int]]:
-        """Walk from the first drawn token of the slot at place `index`, fill it with the longest complete
-        node; returns the number of further draws, and the complete children to which the walk could have gone
-        on from there. The slot's q is Q̄."""
+        """Walk on from the first drawn token of the slot at place `index`, and fill the slot with the longest
+        complete node. Returns (further draws, the complete children to which the walk could have gone on from
+        there). The slot's q is Q̄."""
         path: Path = (first,)
         draft_probs = [q]
         draws = 0
@@ -129,7 +128,7 @@ class NgramExact(Method):
                 drawn, factor, slot.distributions[path] = context.draw(
                     context.readable_logit_mask, index, path, completed
                 )
-            # the walk ends here, and where a correction looks at it again there is nothing to go on to either
+            # the walk ends here, for a correction too
             except NotFinite:
                 break
             draws += 1

@@ -1,4 +1,4 @@
-"""The residual of `NgramExact`: what takes the place of a rejected slot, by rejection."""
+"""The residual of `NgramExact`: the token that replaces a rejected slot, by rejection sampling."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ from omnidemo.decoding.sampling import Probs, as_tensor, on_host, restricted, to
 from omnidemo.vocabulary.ngram_cache import NgramCache
 
 Path = tuple[int, ...]
-# tokens whose part of the residual is bounded closely at first, once the plain attempts have come to nothing
+# tokens with a close bound at first, after the plain attempts have failed
 FEW = 16
 LAST = 1 << 16
 
 
 @dataclass(slots=True)
 class Residual:
-    """norm(p − A) of one slot, where `probs` [T] is p. What was computed is kept until the slot is
-    corrected."""
+    """norm(p − A) of one slot; `probs` [T] is p. Computed values are kept until the slot is corrected."""
 
     context: RoundContext
     ngrams: NgramCache
@@ -32,9 +31,9 @@ class Residual:
     _draws: dict[tuple[Path, str], BatchedSampler | None] = field(default_factory=dict, init=False)
 
     def token(self, attempts: int) -> int:
-        """A token from it by rejection: draw t ~ p, and discard it with probability A(t)/p(t). Where
-        `attempts` draws were all discarded, the residual is a tiny part of p, and tokens are drawn from a
-        closer upper bound: see `_closer`."""
+        """A token of the residual by rejection: draw t ~ p, and discard it with probability A(t)/p(t). After
+        `attempts` discarded draws the residual is a tiny part of p, and tokens are drawn from a closer upper
+        bound, see `_closer`."""
         rng, first = self.context.rng, self.slot.distributions[()]
         draws = BatchedSampler(
             rng, self.probs, lambda: as_tensor(first)[self.context.map.to_drafter.clamp(min=0)]
@@ -49,7 +48,7 @@ class Residual:
                 if q is None or len(path) > 1:
                     q = float(first[path[0]])
                 if 0.0 < q < p and draws.passes_over(q / p):
-                    # whatever follows: the bound is at most the probability of the first drafter id
+                    # the bound is at most the probability of the first drafter id
                     return token
                 self._bounds[token] = self._bound(path, q)
             return self._judge(token, p)
@@ -62,16 +61,16 @@ class Residual:
         return token
 
     def _judge(self, token: int, p: float) -> int | None:
-        """Keep or discard a drawn token of probability p: the token, or None where it is discarded."""
+        """A drawn token of probability p, or None where it is discarded."""
         path, node, bound = self._bound_of(token)
         if bound <= 0.0 or not self.context.rng.accept(min(1.0, bound / p)):
             return token
         return token if self._simulate(path, node) else None
 
     def _closer(self, known: int, attempts: int) -> int | None:
-        """A token from the residual, or None after so many attempts, by rejection from an upper bound E(t) of
-        p(t) − A(t). Once `known` covers all tokens there are `LAST` attempts; if these fail too, the residual
-        is smaller than the rounding of float32.
+        """A token of the residual, or None after `attempts` attempts, by rejection from an upper bound E(t)
+        of p(t) − A(t). Once `known` covers all tokens there are `LAST` attempts; if these fail too, the
+        residual is below the rounding of float32.
 
         A token that begins no n-gram is proposed whenever it is drawn, so there E = p − q exactly. For the
         most probable `known` of the others E = p − min(p, B)·(1 − U), where U ≥ f is the probability that the
@@ -92,7 +91,7 @@ class Residual:
         upper = torch.where(walks, probs, upper).clamp_(min=0.0)
         ranked = torch.where(walks, probs, -1.0)
         best = ranked.topk(min(known, len(ranked))).indices
-        # of those that are known: the part of p that B leaves, and E
+        # of the known tokens: the part of p that B leaves, and E
         parts: dict[int, tuple[float, float]] = {}
         for token in best[ranked[best] > 0.0].tolist():
             parts[token] = self._parts(token, float(probs[token]))
@@ -133,8 +132,7 @@ class Residual:
         return p - taken, p - taken + taken * min(1.0, further)
 
     def _path(self, token: int) -> Path:
-        """The drafter tokens with which the slot could have proposed a target token; () for one that it could
-        not."""
+        """The drafter tokens with which the slot could have proposed a target token; () for none."""
         context = self.context
         direct = context.map.drafters[token]
         path = self.ngrams.path(token) if direct < 0 else (direct,) if context.map.may_draft[direct] else None
@@ -146,8 +144,8 @@ class Residual:
         return self._bounds[token]
 
     def _bound(self, path: Path, first: float | None = None) -> tuple[Path, int, float]:
-        """(path, node (0: none), B) of what a path spells; B is 0 for (). `first`: the probability of its
-        first drafter id, if known."""
+        """(path, node (0: none), B) of the path's token; B is 0 for (). `first`: the probability of its first
+        drafter id, if known."""
         if not path:
             return (), 0, 0.0
         trie = self.ngrams.trie
@@ -163,8 +161,9 @@ class Residual:
         return path, node, bound
 
     def _simulate(self, path: Path, node: int, entering: bool = False) -> bool:
-        """Walk on from a node, not through its complete children (B has taken them off): does a longer
-        complete node come? `entering`: the first step leads to a child that is none but can become one."""
+        """Walk on from a node, but not through its complete children, which B has excluded: does a longer
+        complete node come? `entering`: the first step leads to a child that is no n-gram but can become
+        one."""
         step, limit, trie = "entering" if entering else "avoiding", self.slot.limit, self.ngrams.trie
         while trie.can_continue(node, limit):
             draws = self._draws_after(path, node, step)
@@ -180,9 +179,9 @@ class Residual:
         return False
 
     def _draws_after(self, path: Path, node: int, step: str) -> BatchedSampler | None:
-        """Draws from the distribution after a path: `step` "free" from all of it, "avoiding" without the
-        complete children, "entering" only from the children that are not complete but can become so. None
-        where no longer n-gram is possible."""
+        """Draws from the distribution after a path. `step`: "free" from all of it, "avoiding" without the
+        complete children, "entering" only from children that are not complete but can become so. None where
+        no longer n-gram is possible."""
         if (path, step) not in self._draws:
             probs: Probs | None = None
             inner = self.ngrams.trie.children(node, self.slot.limit, complete=False) if step != "free" else []

@@ -132,7 +132,7 @@ class StringRejection(Method):
 
 class Strings:
     """Strings over a pair's tokens: the first target token of a drafted string, and whether more text could
-    still change it."""
+    change it."""
 
     def __init__(self, vocabulary: VocabularyMap) -> None:
         self.map: VocabularyMap = proxy(vocabulary)  # which `_known` must not keep
@@ -205,7 +205,7 @@ class Strings:
         return not self.map.drafter.writes(drafter_id)
 
     def _first(self, text: bytes) -> tuple[int, bool]:
-        """(first target token, whether more text can no longer change it, as far as this rule looks)."""
+        """(first target token; whether more text can no longer change it, as far as this rule looks)."""
         if text not in self._firsts:
             spelled = self.map.target.spell(text)
             settled = spelled is None or len(spelled) > 1 or text not in self._beginnings

@@ -1,4 +1,4 @@
-"""Typical acceptance (Medusa, 2401.10774), which is not lossless: faster for another text."""
+"""Typical acceptance (Medusa, 2401.10774): not lossless, faster for another text."""
 
 from __future__ import annotations
 
@@ -68,7 +68,8 @@ def threshold(probs: Tensor) -> float:
 
 
 def distance(context: RoundContext, slot: Slot, probs: Tensor, border: float) -> float:
-    """The total variation between p, `probs` [T], and what the rule makes of the slot's own distribution."""
+    """The total variation between p, `probs` [T], and the law of the rule with the slot's own
+    distribution."""
     proposed = torch.zeros_like(probs)
     if slot.match is not None:
         proposed[slot.target_id] = 1.0

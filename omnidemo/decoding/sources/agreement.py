@@ -1,5 +1,5 @@
-"""How likely an id is right, by who proposes it and who proposes another one: a logistic regression that
-learns from every answer."""
+"""The chance that an id is right, given which sources propose it and which propose another: a logistic
+regression that learns from every answer."""
 
 from __future__ import annotations
 
@@ -8,38 +8,38 @@ import math
 import numpy as np
 
 SOURCES = 3  # continuations, the conversation, earlier answers
-# Weights at first, the mean of what the 1.5B's and SmolLM2's answers to four tasks gave: a constant, one for
-# all ids but the first; then of each source two where it proposes the id (of the log odds of its own chance,
-# and a constant), and two where it proposes another one.
+# Prior weights, the mean over answers of the 1.5B and SmolLM2 to four tasks: a constant, and one for all ids
+# but the first. Then four for each source: where it proposes the id, a factor of its log odds and a constant;
+# and the same where it proposes another id.
 FIRST_WEIGHTS = (
     -0.2, -0.2,
     0.8, 0.05, -0.25, -0.45,
     0.8, 0.05, -0.25, -0.5,
     0.6, 0.0, -0.15, -0.4,
 )  # fmt: skip
-RATE, STEPS = 0.1, 2.0  # of the learning, by Adagrad: its rate, and its sum of squares at first
-MOST = 4.6  # absolute log odds of a chance that count
+RATE, STEPS = 0.1, 2.0  # Adagrad: learning rate, and initial sum of squares
+MOST = 4.6  # largest absolute log odds
 
 Offers = list[tuple[int, int, int, float]]  # (source, id, class, log odds of the source's own chance)
 
 
 def log_odds(chance: float) -> float:
-    """Of a chance, within MOST."""
+    """The log odds of a chance, limited to ±MOST."""
     if not 0.0 < chance < 1.0:
         return MOST if chance > 0.0 else -MOST
     return min(max(math.log(chance / (1.0 - chance)), -MOST), MOST)
 
 
 class Agreement:
-    """The weights, which every judged place changes."""
+    """The weights of the regression. Every judged place changes them."""
 
     def __init__(self) -> None:
         self.weights = np.array(FIRST_WEIGHTS)
         self.squares = np.full(len(FIRST_WEIGHTS), STEPS)
 
     def chance(self, token: int, offers: Offers, later: bool) -> float:
-        """How likely an id is right, given what each source offers for its place; `later`: it is not the
-        first of a draft."""
+        """The chance that an id is right, given the offers of all sources for its place. `later`: it is not
+        the first id of a draft."""
         weights = self.weights.data
         total: float = weights[0] + weights[1] if later else weights[0]
         for source, other, _, odds in offers:
@@ -48,7 +48,7 @@ class Agreement:
         return 1.0 / (1.0 + math.exp(-total))
 
     def learn(self, token: int, offers: Offers, later: bool, right: bool) -> None:
-        """Take whether an id was right."""
+        """Learn whether an id was right."""
         off = self.chance(token, offers, later) - right
         found = [(0, 1.0), (1, float(later))]
         for source, other, _, odds in offers:

@@ -1,6 +1,6 @@
-"""Copied drafts: where the newest ids stand in the text already, what followed them there is proposed.
+"""Copied drafts: the ids that followed the newest ids of the text at an earlier place.
 
-Nothing here depends on what the target draws next, so a proposal is a point mass.
+Nothing here depends on the target's next draw, so a proposal is a point mass.
 """
 
 from __future__ import annotations
@@ -19,17 +19,16 @@ from omnidemo.decoding.sources.text_index import BREAK, TextIndex
 LONGEST_COPY = 16  # ids of a draft
 Origin = Literal["prompt", "answer", "earlier"]
 LEVELS = 2  # longest match lengths for which a draft is made
-LEAST = 0.1  # a draft ends where its ids are all accepted with a smaller chance than this
+LEAST = 0.1  # a draft ends where the chance that all its ids are accepted falls below
 LENGTHS = (3, 4, 5, 7, 9, 13, 20)  # borders of the classes of match lengths
-AGREEING = 4  # classes of how the places agree: there is one, all of several, more than half of them, fewer
+AGREEING = 4  # classes of agreement: one place; all of several; more than half; fewer
 CLASSES = AGREEING * (len(LENGTHS) + 1)  # of a copied id, of each source
-# borders of the classes of shares that continuations give, for each of their kinds
+# borders of the classes of a continuation's share
 SHARES = (0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.98)
-BELIEF = 8.0  # observations that a chance is worth at first
+BELIEF = 8.0  # observations that a prior chance is worth
 FORGET = 0.995  # decay of a class's older observations with each new one
-# P(accepted) of a copied id at first, by the class of its match length (rows) and of the agreement, from the
-# conversation itself and from earlier answers: what SmolLM2's greedy answers give, rounded. It is learned
-# from what is accepted.
+# Prior P(accepted) of a copied id, by match length (rows) and agreement, from the conversation and from
+# earlier answers: measured on SmolLM2's greedy answers, rounded.
 FIRST_CHANCES = (
     ((0.6, 0.6, 0.5, 0.3), (0.63, 0.78, 0.5, 0.33), (0.72, 0.78, 0.55, 0.25), (0.78, 0.79, 0.55, 0.3),
         (0.83, 0.82, 0.55, 0.35),
@@ -38,10 +37,8 @@ FIRST_CHANCES = (
         (0.5, 0.73, 0.5, 0.35),
      (0.57, 0.9, 0.5, 0.3), (0.62, 0.88, 0.5, 0.25), (0.75, 0.9, 0.5, 0.3)),
 )  # fmt: skip
-
-
-# The same of ids that continuations give, by their kind (rows: a context of one id that was met once, twice,
-# more often; of two ids …) and the class of their share, as the 1.5B's and SmolLM2's answers to tasks give it
+# Prior P(accepted) of a continuation, by kind (rows: a context of one id that was met once, twice, more
+# often; of two ids …) and share: measured on answers of the 1.5B and SmolLM2 to tasks.
 FIRST_OF_CONTINUATIONS = (
     (0.33, 0.33, 0.33, 0.33, 0.33, 0.33, 0.33, 0.33), (0.1, 0.15, 0.2, 0.3, 0.5, 0.6, 0.7, 0.7),
     (0.1, 0.18, 0.25, 0.38, 0.55, 0.75, 0.85, 0.9),
@@ -55,10 +52,10 @@ FIRST_OF_CONTINUATIONS = (
 
 
 class CopyChances:
-    """How often ids from memory are right, by class. Of copied ids: the source, how many of the newest ids
-    agree with the place that is copied from (those before in the same draft included), and how far several
-    places agree. Of ids that continuations give: their kind and their share. `agreement` makes one chance of
-    those of several sources."""
+    """How often ids from memory are accepted, by class. The class of a copied id: the source, the number of
+    newest ids that agree with the place (earlier ids of the same draft included), and how far several places
+    agree. The class of a continuation: its kind and its share. `agreement` combines the chances of several
+    sources."""
 
     def __init__(self) -> None:
         first = [chance for source in FIRST_CHANCES for row in source for chance in row]
@@ -82,14 +79,14 @@ def _class_of(length: int, places: int, all_places: int, earlier: bool) -> int:
 
 
 def class_of_continuation(kind: int, share: float) -> int:
-    """The class of an id that continuations give."""
+    """The class of an id from `Continuations`."""
     return 2 * CLASSES + kind * (len(SHARES) + 1) + bisect_right(SHARES, share)
 
 
 @dataclass(slots=True)
 class CopiedDraft:
-    """Target ids that may be proposed, with where each is from, its class, and the chance that it and all
-    before it are accepted."""
+    """Target ids that may be proposed: for each its origin, its class, and the chance that it and all before
+    it are accepted."""
 
     ids: list[int] = field(default_factory=list)
     matches: list[Match] = field(default_factory=list)
@@ -98,8 +95,8 @@ class CopiedDraft:
 
 
 class Copier:
-    """Copied drafts of one generation, from the conversation itself (`text`, of which the first `prompt` ids
-    are the prompt) and from `earlier` answers. Both stay as they are within a round."""
+    """Copied drafts of one generation, from the conversation (`text`, whose first `prompt` ids are the
+    prompt) and from `earlier` answers. Neither changes within a round."""
 
     def __init__(
         self,
@@ -112,14 +109,14 @@ class Copier:
         self.text, self.chances, self.ends, self.prompt, self.earlier = text, chances, ends, prompt, earlier
 
     def draft(self, ids: Sequence[int], most: int) -> CopiedDraft | None:
-        """The best draft of at most `most` ids after the text `ids`, by expected length; None where there is
+        """The draft of at most `most` ids after the text `ids` with the largest expected length; None for
         none."""
         own, other = self.drafts(ids, most)
         better = other is not None and (own is None or sum(other.chances) > sum(own.chances))
         return other if better else own
 
     def drafts(self, ids: Sequence[int], most: int) -> tuple[CopiedDraft | None, CopiedDraft | None]:
-        """The same of the conversation, and of earlier answers."""
+        """(the best draft from the conversation, the best draft from earlier answers)."""
         if len(self.text) < len(ids):
             self.text.extend(ids[len(self.text) :])
         own = self._from(self.text, ids, most, False)
@@ -140,7 +137,7 @@ class Copier:
     def _follow(
         self, text: TextIndex, places: list[tuple[int, int]], most: int, earlier: bool
     ) -> CopiedDraft:
-        """What stands behind most of the places (the newest first), id by id; the newest of equals."""
+        """The ids that follow most of the places, one by one; the newest place decides among equals."""
         draft, ids, chance, longest, size = CopiedDraft(), text.ids, 1.0, max(places)[0], len(text.ids)
         for step in range(most):
             while places and places[0][1] + step >= size:
@@ -171,7 +168,7 @@ class Copier:
         return draft
 
     def learn(self, draft: CopiedDraft, written: Sequence[int]) -> None:
-        """Take what was written where the draft was proposed, or would have been."""
+        """Learn from the ids that were written in the draft's place."""
         for kind, token, wanted in zip(draft.classes, draft.ids, written, strict=False):
             self.chances.learn(kind, float(token == wanted))
             if token != wanted:

@@ -1,18 +1,18 @@
-"""Drafts from memory, in one chain: id by id what is likeliest by the copies of the conversation, those of
-earlier answers, and the continuations of these."""
+"""Drafts from memory as one chain: id by id the likeliest, by copies from the conversation, copies from
+earlier answers, and continuations."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from types import ModuleType
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from omnidemo.core.records import Match
+from omnidemo.decoding.sources import compiled
 from omnidemo.decoding.sources.agreement import SOURCES, Offers, log_odds
 from omnidemo.decoding.sources.continuations import Continuations
 from omnidemo.decoding.sources.copier import LEAST, LONGEST_COPY, CopiedDraft, Copier, class_of_continuation
@@ -22,21 +22,14 @@ from omnidemo.decoding.sources.text_index import LONGEST_MATCH, TextIndex
 NOWHERE = Match(0, "earlier")
 ORIGINS: tuple[Literal["prompt", "answer", "earlier"], ...] = ("prompt", "answer", "earlier")
 NO_TEXT, NOTHING_KNOWN = TextIndex(), Continuations(0)
-_compiled: Any = None  # `chain` and `learn_chain`; see `backends/kernels/memory/chain.py`
-
-
-def use_compiled(compiled: ModuleType) -> None:
-    """Use these compiled functions from now on; they take a fifth of the time."""
-    global _compiled
-    _compiled = compiled
 
 
 class Source(Protocol):
-    """Proposes ids for the target, each with a chance, and hears what was written in their place.
+    """Proposes ids for the target, each with a chance, and learns from the ids that were written instead.
 
-    Whatever it proposes depends on what came before alone, so each proposal is a point mass and the law of
-    the text stays the target's. The drafter, whose tokens are drawn, is the other source: `Method.draft`
-    proposes, and the draft policy has the chances and hears.
+    A proposal depends on earlier ids alone, so it is a point mass and the law of the text stays the target's.
+    The drafter, whose tokens are drawn, is the other source: `Method.draft` proposes, and the draft policy
+    has the chances and learns.
     """
 
     def draft(self, ids: Sequence[int], most: int) -> CopiedDraft | None:
@@ -44,28 +37,28 @@ class Source(Protocol):
         ...
 
     def learn(self, draft: CopiedDraft, written: Sequence[int]) -> None:
-        """Take what was written where the draft was proposed, or would have been."""
+        """Learn from the ids that were written in the draft's place."""
         ...
 
 
 @dataclass(slots=True)
 class _Chain(CopiedDraft):
-    """A draft, and what was offered for each of its places."""
+    """A draft with the offers for each of its places."""
 
     offers: list[Offers] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class _CompiledChain(CopiedDraft):
-    """The same as compiled code has it: rows of whole numbers [n, 9] and of others [n, 4]."""
+    """A draft of compiled code, with its rows of whole numbers [n, 9] and of floats [n, 4]."""
 
     made: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 9), np.int64))
     numbers: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 4)))
 
 
 class MemorySource(Copier):
-    """What `Copier` copies, and what is `known` of earlier answers, which an answer does not change. Each
-    source has chances of its own by class; `CopyChances.agreement` makes one of them for each id."""
+    """`Copier`, and what is `known` of earlier answers, which an answer does not change. Each source has its
+    own chances by class; `CopyChances.agreement` combines them for each id."""
 
     known: Continuations | None = None
 
@@ -75,7 +68,7 @@ class MemorySource(Copier):
 
     def draft(self, ids: Sequence[int], most: int) -> CopiedDraft | None:
         most = min(most, LONGEST_COPY)
-        return self._chain(ids, most) if _compiled is None or most < 1 else self._call(ids, most)
+        return self._chain(ids, most) if compiled.functions is None or most < 1 else self._call(ids, most)
 
     def _call(self, ids: Sequence[int], most: int) -> CopiedDraft | None:
         """`_chain` by compiled code."""
@@ -83,7 +76,7 @@ class MemorySource(Copier):
             self.text.extend(ids[len(self.text) :])
         earlier, known, chances = self.earlier or NO_TEXT, self.known or NOTHING_KNOWN, self.chances
         made, numbers = np.empty((most, 3 + 2 * SOURCES), np.int64), np.empty((most, 1 + SOURCES))
-        count = _compiled.chain(
+        count = compiled.functions.chain(
             self.text.arrays, earlier.arrays, known.table, (chances.weight, chances.accepted),
             chances.agreement.weights, np.array(ids[-LONGEST_MATCH:], np.int64), self.prompt,
             self._ends, made, numbers,
@@ -140,7 +133,7 @@ class MemorySource(Copier):
         if isinstance(draft, _CompiledChain):
             chances, agreement = self.chances, self.chances.agreement
             right, new = (chances.weight, chances.accepted), np.array(written, np.int64)
-            _compiled.learn_chain(
+            compiled.functions.learn_chain(
                 right, agreement.weights, agreement.squares, draft.made, draft.numbers, new
             )  # fmt: skip
             return

@@ -1,18 +1,18 @@
-"""The two functions that read and write the table of `Continuations`. They are compiled as they stand here,
-and call nothing of ours."""
+"""The two functions that read and write the table of `Continuations`. numba compiles them as they stand here;
+they call no other function of this project."""
 
 from __future__ import annotations
 
 from typing import Any
 
 LONGEST = 4  # ids of a context
-KEPT = 4  # ids that a context knows behind it
+KEPT = 4  # ids that a context remembers as its continuation
 WAYS = 4  # contexts of a bucket
 DECAY = 0.8  # of a context's older observations with each new one
-BEHIND = 0.4  # observations that the shorter contexts are worth together
-LITTLE = 0.1  # the share of shorter contexts below which nobody looks at them
-UNLIKELY = 0.05  # probability of all that follows below which nothing more follows
-TWICE, MORE = 1.5, 2.0  # weights of a context from which on it was met twice, and more often
+BEHIND = 0.4  # observations that all shorter contexts are worth together
+LITTLE = 0.1  # shorter contexts with a smaller share are not read
+UNLIKELY = 0.05  # a continuation ends where its probability falls below
+TWICE, MORE = 1.5, 2.0  # least weights of a context that was met twice, and more often
 MEETINGS = 3  # once, twice, more often
 PRIME, FIRST, SECOND = (1 << 31) - 1, 1_664_525_119, 1_103_515_247  # of the two halves of a context's hash
 
@@ -20,8 +20,8 @@ PRIME, FIRST, SECOND = (1 << 31) - 1, 1_664_525_119, 1_103_515_247  # of the two
 def follow(
     keys: Any, weights: Any, kept: Any, counts: Any, bits: int, found: Any, shares: Any, kinds: Any
 ) -> int:
-    """`Continuations.follow`: writes ids behind the first LONGEST of `found`, which are −1 where there is
-    none before the text; how many."""
+    """`Continuations.follow`: write ids after the first LONGEST of `found`, which are −1 before the beginning
+    of the text; returns their number."""
     made, whole = 0, 1.0
     places, names, sums = [0] * LONGEST, [0] * (LONGEST * KEPT), [0.0] * (LONGEST * KEPT)
     while made < len(shares):
@@ -79,7 +79,8 @@ def follow(
 def count(
     keys: Any, weights: Any, ages: Any, kept: Any, counts: Any, bits: int, text: Any, first: int, clock: int
 ) -> int:
-    """`Continuations.learn` of the ids of a text from place `first` on; how many contexts there are more."""
+    """`Continuations.learn` of the ids of a text from place `first` on; returns the number of new
+    contexts."""
     new = 0
     for end in range(first, len(text)):
         one, two = 0, 0

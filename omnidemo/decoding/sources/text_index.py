@@ -1,38 +1,31 @@
-"""A text of ids, in which the places where its newest ids stood before are found."""
+"""An index of a text of ids: where did its newest ids stand before?"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-CANDIDATES = 16  # newest places with the same last two ids that are looked at
-LONGEST_MATCH = 32  # ids that are compared before a place
+from omnidemo.decoding.sources import compiled
+
+CANDIDATES = 16  # newest places with the same last two ids that are compared
+LONGEST_MATCH = 32  # most ids that are compared
 SPREAD = 0x9E3779B1  # of the hash of two ids
-SMALLEST = 1024  # ids that there is room for at first
-BREAK = -1  # stands between two texts, and is equal to nothing
-_compiled: Any = None  # `enter` for arrays; see `backends/kernels/memory/chain.py`
-
-
-def use_compiled(compiled: ModuleType) -> None:
-    """Use these compiled functions from now on; they take a hundredth of the time."""
-    global _compiled
-    _compiled = compiled
+SMALLEST = 1024  # capacity of a new index, in ids
+BREAK = -1  # separates two texts; equal to no id
 
 
 class TextIndex:
-    """Target ids in which the places of any two neighbouring ids are found, the newest first.
+    """Target ids in which any two neighbouring ids are found, the newest place first.
 
-    A table of heads [2^n] holds, by the hash of two ids, the newest position of the second one; `previous`
-    [2^n] the next older position of the same hash. Where there is no room for more ids all three arrays are
-    doubled, and all ids entered again. Positions count from the first id that ever was; what is older than
-    `begin` has been dropped.
+    A table of heads [2^n] has, by the hash of two ids, the newest position of the second one; `previous`
+    [2^n] has the next older position of the same hash. A full index doubles all three arrays and enters all
+    ids again. Positions count from the first id that ever was; those before `begin` have been dropped.
     """
 
-    BYTES = 24  # of memory at most, for each id, beyond what little an empty one takes
+    BYTES = 24  # most memory of an id
 
     def __init__(self) -> None:
         self.clear()
@@ -43,7 +36,7 @@ class TextIndex:
         self._size = self.begin = 0  # how many ids there are; the position of the oldest
 
     def become(self, other: TextIndex) -> None:
-        """Hold what `other` does, which is not used any more."""
+        """Take over the contents of `other`, which is not used afterwards."""
         self.__dict__.update(other.__dict__)
 
     def __len__(self) -> int:
@@ -51,7 +44,7 @@ class TextIndex:
 
     @property
     def ids(self) -> memoryview:
-        """All ids; a view, which holds until something changes."""
+        """All ids, as a view that is valid until the next change."""
         return self._ids.data[: self._size]
 
     @property
@@ -76,8 +69,8 @@ class TextIndex:
         self._enter(np.array(ids, np.int32))
 
     def _enter(self, new: NDArray[np.int32]) -> None:
-        if _compiled is not None:
-            self._size = _compiled.enter(self.arrays, new)
+        if compiled.functions is not None:
+            self._size = compiled.functions.enter(self.arrays, new)
             return
         own, previous, heads = self._ids.data, self._previous.data, self._heads.data
         size, last = self._size, len(heads) - 1
@@ -96,21 +89,21 @@ class TextIndex:
         before = self._ids[gone - 1].astype(np.int64)
         before[gone == 0] = BREAK
         places = (before * SPREAD + self._ids[gone] * 31) & (len(self._heads) - 1)
-        # of several that go, the oldest one, which is written last, knows what came before all of them
+        # of several dropped ids with one hash the oldest is written last: it has the position before all of
+        # them
         self._heads[places[::-1]] = self._previous[gone[::-1]]
         self._size = length
 
     def drop(self, count: int) -> None:
-        """Forget the oldest `count` ids."""
+        """Drop the oldest `count` ids."""
         kept = self._size - count
         for array in (self._ids, self._previous):
             array[:kept] = array[count : self._size].copy()
         self.begin, self._size = self.begin + count, kept
 
     def places(self, tail: Sequence[int], own: bool) -> list[tuple[int, int]]:
-        """(length, index of the id behind) of the newest places at which ids stand as they do at the end of
-        `tail`: how many agree, at least two. `own`: `tail` is this text itself, whose end is no such
-        place."""
+        """(length, index of the next id) of the newest places where the ids agree with the end of `tail` on
+        at least two ids. `own`: `tail` is this text, whose end is no such place."""
         if len(tail) < 2:
             return []
         before, token, ids, previous = tail[-2], tail[-1], self.ids, self._previous.data
