@@ -1,2 +1,2 @@
-"""Fast passes and fast rounds: the fused Llama with its kernels and CUDA graphs. Nobody needs to enter to
-understand the rest."""
+"""Fast passes and fast rounds: the fused Llama with its kernels and CUDA graphs. The other wings can be
+understood without it."""

@@ -1,8 +1,8 @@
-"""Weights of two bytes, over which passes compute what they compute over four.
+"""Weights of two bytes, with the same results as weights of four.
 
 At batch 1 a pass takes as long as reading its weights. Most published weights are bfloat16, so half of the
-bytes hold them exactly; only sums and activations need float32. So a target's distribution stays what it was,
-and a drafter's may be rounded to that.
+bytes hold them exactly; only sums and activations need float32. A target keeps its distribution; a drafter's
+weights may be rounded.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SECONDS = 0.5  # after which a probe ends, if it has timed three passes of each 
 
 
 def fits(runner: FusedLlama) -> bool:
-    """Whether two-byte copies of the weights can be used here: a CPU in float32, and copies of at most half
+    """Whether two-byte copies of the weights can be used here: float32 on a CPU, and copies of at most half
     of the free memory."""
     small_enough = 2 * runner.parameters < free_memory() / 2
     return runner.device.type == "cpu" and runner.dtype == torch.float32 and small_enough
@@ -63,9 +63,9 @@ def bits(matrices: Sequence[NDArray[np.float32]]) -> list[NDArray[np.uint16]]:
 
 
 def described(**runners: object) -> dict[str, str | int]:
-    """The form of the weights that a pass of each runner reads now, its bytes, and the arithmetic of its
-    products, for people, as `<role>_form`, `<role>_form_bytes` and `<role>_arithmetic`; nothing of one whose
-    passes are never compiled. Until there is compiled code torch reads float32."""
+    """`<role>_form`, `<role>_form_bytes` and `<role>_arithmetic` of each runner with compiled passes: the
+    form of the weights that a pass reads now, its bytes, and the arithmetic of its products. Without compiled
+    code torch reads float32."""
     found: dict[str, str | int] = {}
     for role, runner in runners.items():
         passes = getattr(runner, "passes", None)
@@ -78,11 +78,11 @@ def described(**runners: object) -> dict[str, str | int]:
 
 
 def pick(runner: FusedLlama, clock: Callable[[], float] = time.perf_counter) -> None:
-    """Choose the form of a target's weights, once there is compiled code. Packed weights are read as they
-    are: sums over another form round otherwise, which must not depend on a clock. Of two bytes and four,
-    which give the same numbers, the form is that in which plain decoding is fastest; verifying uses it too,
-    so that drafting is compared with plain decoding at its best. Passes of one token are timed in both in
-    turns, and the fastest of each are compared, because other load can only slow a pass down."""
+    """Choose the form of a target's weights, once there is compiled code. Packed weights stay packed: sums
+    over another form round otherwise, and a clock must not decide that. Two and four bytes give the same
+    numbers, so the form with the faster plain decoding is taken; verification uses it too. Passes of one
+    token are timed in turns, and the fastest of each form are compared, because other load can only slow a
+    pass down."""
     runner.compact(True)
     names = runner.forms()
     if runner.passes is None or len(names) == 1:

@@ -1,6 +1,6 @@
 """Which backend computes the rounds of a pair: `backend_of` checks the setting `OMNIDEMO_BACKEND` and names
-it for people, `make_backend` builds it from the caches. Models loaded with `fast=False`, as the setting
-`reference` loads them, have caches that need none.
+the backend, `make_backend` builds it from the caches. Models loaded with `fast=False`, as the setting
+`reference` loads them, have caches without a backend.
 
 `reference` is plain torch: one forward per pass, each round computed when it is requested. The others must
 emit the same tokens.
@@ -27,7 +27,7 @@ ELSE = "or set OMNIDEMO_BACKEND=auto, which takes what is there"
 
 def device(setting: Setting, wanted: str) -> str:
     """The device to load models on: `wanted`, or the backend's own where that is "auto". ModelError, one
-    sentence and before anything is loaded, for a backend that cannot run on this machine or device."""
+    sentence, before anything is loaded, for a backend that cannot run on this machine or device."""
     if setting == "cuda" and not torch.cuda.is_available():
         raise ModelError(
             "the backend cuda needs a CUDA device, and torch finds none on this machine; install torch for"
@@ -44,9 +44,9 @@ def device(setting: Setting, wanted: str) -> str:
 
 
 def backend_of(setting: Setting, target: Runner, drafter: Runner) -> Name:
-    """The backend of two loaded models. `auto` is the fast backend of whichever model has one; it declines
-    the rounds that it cannot make. ModelError, one sentence, where the named backend cannot serve them; for
-    `cpu` this waits until its code is compiled."""
+    """The backend of two loaded models. `auto` is the fast backend of either model; it declines rounds that
+    it cannot make. ModelError, one sentence, where the named backend cannot serve them. `cpu` waits until its
+    code is compiled."""
     able = _able(target), _able(drafter)
     if setting == "auto":
         return next((name for name in able if name != "reference"), "reference")
@@ -67,8 +67,8 @@ def backend_of(setting: Setting, target: Runner, drafter: Runner) -> Name:
 
 
 def kind_of(runner: Runner) -> Literal["compiled", "recorded", "torch"]:
-    """By what a runner's passes are computed now. Another kind rounds differently; the form of weights and
-    the threads change nothing."""
+    """How a runner's passes are computed now. Another kind rounds differently; the form of weights and the
+    threads change nothing."""
     able = _able(runner)
     if able == "cpu":
         return "compiled" if compile_kernels.kernels() is not None else "torch"
@@ -76,15 +76,14 @@ def kind_of(runner: Runner) -> Literal["compiled", "recorded", "torch"]:
 
 
 def waits(runner: Runner) -> bool:
-    """Whether passes of its will be compiled, and are not yet."""
+    """Whether the runner's passes will be compiled, and are not yet."""
     return _able(runner) == "cpu" and compile_kernels.kernels() is None
 
 
 def conditions_of(runner: Runner, dtype: str, quantization: str, digest: str) -> str:
-    """What the numbers of a target depend on, which is all that a seeded answer depends on: the kind of its
-    passes, which is another one once they are compiled, their device and dtype, to what its weights were
-    rounded or packed (the settings `dtype` and `quantization`), the arithmetic of products where that is not
-    the dtype, and a digest of its weights."""
+    """Everything that a target's numbers, and so a seeded answer, depend on: how its passes are computed,
+    their device and dtype, how its weights were rounded or packed (the settings `dtype` and `quantization`),
+    the arithmetic of products where it is not the dtype, and a digest of its weights."""
     own = str(runner.dtype).removeprefix("torch.")
     asked = (dtype, quantization, arithmetic_of(runner))
     form = "-in-".join([*(name for name in asked if name not in ("auto", "", own)), own])
@@ -92,7 +91,7 @@ def conditions_of(runner: Runner, dtype: str, quantization: str, digest: str) ->
 
 
 def arithmetic_of(runner: Runner) -> str:
-    """In which arithmetic a runner multiplies; empty where that is the one of its dtype."""
+    """The arithmetic of a runner's products; empty where it is the runner's dtype."""
     own = runner.arithmetic if isinstance(runner, FusedLlama) else "float32"
     return "" if own == "float32" else own
 

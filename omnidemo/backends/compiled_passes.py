@@ -42,12 +42,11 @@ if TYPE_CHECKING:
 
 Form = Literal["packed", "bfloat16", "float32"]
 Kept = NDArray[np.float32] | NDArray[np.float16]  # keys and values
-# parameters × tokens of a pass, below which it is done before a helper thread has started
+# parameters × tokens of a pass that is shared; a smaller one ends before a helper thread has started
 WORTH_SHARING = 400_000
-# the same, from which on a product has several tasks per thread; below, claiming them costs more than it
-# saves
+# the same for several tasks per thread; in a smaller pass claiming them costs more than it saves
 LARGE = 4_000_000
-CHUNK = 256  # tokens that are read at once: what is computed of them stays in the caches
+CHUNK = 256  # tokens that are read at once: their activations stay in the caches
 EMBEDDING = "model.embed_tokens.weight"
 PRODUCTS = (  # of a layer, in the order of a pass
     "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
@@ -55,8 +54,8 @@ PRODUCTS = (  # of a layer, in the order of a pass
 )  # fmt: skip
 ADDED = {"float32": 0, "int8": INT8, "int16": INT16}  # to the form of a packed matrix that is multiplied
 NOTHING = np.zeros(DRAWS)  # in place of uniform numbers that are not needed
-OWN = np.zeros(0, np.int64)  # in place of the names of tokens, where the target draws its own
-# in place of what is seen, where no penalty asks
+OWN = np.zeros(0, np.int64)  # in place of `names`, where the target draws its own
+# in place of seen tokens, without a penalty
 NOBODY = Marks(np.zeros(0, np.bool_), np.zeros(1, np.int64))
 # budget of one call of a target: parameters × steps, and the most steps (tokens written)
 STRIDE, STRIDES = 80_000_000, 8
@@ -64,38 +63,37 @@ STRIDE, STRIDES = 80_000_000, 8
 
 class CompiledPasses:
     """The forward passes of a `FusedLlama` in float32 on a CPU, over a form of its weights: `float32`, the
-    matrices themselves; `bfloat16`, copies of them; `packed`, the matrices as their file has them, where it
-    has them so (see `packed_forms.py`)."""
+    matrices; `bfloat16`, copies of them; `packed`, the matrices as their file packs them (see
+    `packed_forms.py`)."""
 
     def __init__(self, runner: FusedLlama, form: Form = "float32") -> None:
         self.runner, self.form = runner, form
         table, self._weights, self.nbytes, self.weights = _table(runner, form)
         self._given = table, *_vectors(runner, runner.named(form))
-        # the rows of the table that lack the address of their products
+        # rows of the table without the address of their products
         self._wide = np.flatnonzero(table[:, 0] >= INT16)
         self.width = runner.width
-        self._rope: tuple[Any, ...] = (None,)  # the runner's tables, and the same as numpy's
-        # the newest one drawn by, and its tables as numpy's
+        self._rope: tuple[Any, ...] = (None,)  # the runner's tables, and the same in numpy
+        # the newest rule, and its tables in numpy
         self._rule: tuple[ProposalRule, Rule] | None = None
         compile_kernels.prepare()
 
     @property
     def helpers(self) -> int:
-        """How many threads help the one that makes a pass, unless it is a small one."""
+        """Threads that help with a pass, unless it is small."""
         return thread_pool.pick_size(self.runner.threads)
 
     @property
     def steps_per_call(self) -> int:
-        """How many tokens a target decodes per call: the host's work per token takes as long as a part of a
-        small model's pass."""
+        """Tokens that a target decodes per call: for a small model the host's work per token takes as long as
+        a part of a pass."""
         return max(1, min(STRIDES, STRIDE // self.runner.parameters))
 
     def forward(
         self, ids: Sequence[int], start: int, buffer: Kept, rows: int, temperature: float | None = None
     ) -> tuple[Array, Array, RowStats | None] | None:
-        """Read `ids` at positions start… into the cache's buffer, see `FusedCache`: the last
-        rows' logits [rows, V], what the output layer read for them [rows, H], and their statistics where
-        `temperature` is given. None as long as there is no compiled code."""
+        """Read `ids` at positions start… into the cache's buffer: the last rows' logits [rows, V], the output
+        layer's input [rows, H], and row statistics if `temperature` is given. None without compiled code."""
         kernels, runner = compile_kernels.kernels(), self.runner
         if kernels is None:
             return None
@@ -122,15 +120,15 @@ class CompiledPasses:
         row: Logits | None,
         state: Any,
     ) -> Rollout | None:
-        """See `FusedCache.roll_out`; the `buffer` of the cache holds `start` positions. None while there is
-        no compiled code."""
+        """See `FusedCache.roll_out`; the cache's `buffer` holds `start` positions. None without compiled
+        code."""
         kernels, runner, rule = compile_kernels.kernels(), self.runner, order.rule
         if kernels is None:
             return None
         stop, total = order.stop_rule or NEVER, order.left + rule.overrun
         draft = room_for(total, runner.rows, self.width)
         rows, states = draft.rows, draft.states
-        # by several threads
+        # a pass of their own is shared by threads
         if len(ids) > FEW and (found := self.forward(ids, start, buffer, 1)) is not None:
             row, state = found[0][0], found[1][0]
             start, ids = start + len(ids), ()
@@ -171,15 +169,14 @@ class CompiledPasses:
             return kernel(Workers(queue, tasks, CHUNK), *given)
 
     def tasks(self, tokens: int) -> int:
-        """Into how many tasks a product is split in a pass of so many tokens: as many for each thread, or one
-        would wait for the last."""
+        """The number of tasks of a product in a pass of so many tokens: equally many for each thread."""
         work, helpers = self.runner.parameters * tokens, self.helpers
         if not helpers or work < WORTH_SHARING:
             return 1
         return (thread_pool.TASKS if work >= LARGE else 1) * (helpers + 1)
 
     def model(self, buffer: Kept) -> Model:
-        """The model as a kernel's argument, with a cache's `buffer`, which has to stay as long."""
+        """The model as a kernel's argument, with a cache's `buffer`, which must outlive the call."""
         if len(self._wide):
             self._given[0][self._wide, 3] = compile_kernels.wide_products()
             self._wide = self._wide[:0]
@@ -204,8 +201,8 @@ class CompiledPasses:
 
 
 def _table(runner: FusedLlama, form: Form) -> tuple[NDArray[np.int64], list[Any], int, int]:
-    """The table of matrices that `Model` in `kernels/forward.py` has, what it points into, and the bytes and
-    the weights of the matrices in it that a pass reads whole."""
+    """(the table of matrices of `Model`, the arrays it points into, the bytes and the weights of the matrices
+    that a pass reads completely)."""
     named: Mapping[str, Any] = runner.named(form)
     layers = [f"model.layers.{number}.{part}.weight" for number in range(runner.depth) for part in PRODUCTS]
     read = [named[name] for name in (*layers, EMBEDDING if runner.tied else "lm_head.weight")]
@@ -226,7 +223,7 @@ def _table(runner: FusedLlama, form: Form) -> tuple[NDArray[np.int64], list[Any]
 
 
 def _vectors(runner: FusedLlama, named: Mapping[str, Any]) -> tuple[Array, Array, Array, Array]:
-    """Norms and biases as `Model` has them: `norms`, `last`, `bias` and `of_heads`."""
+    """`norms`, `last`, `bias` and `of_heads` of `Model`."""
     layers = [f"model.layers.{number}" for number in range(runner.depth)]
     none = np.zeros((runner.heads + 2 * runner.kv_heads) * runner.head_dim, np.float32)
 
@@ -251,8 +248,8 @@ def choice_of(
     position: int,
     rows: int,
 ) -> Choice:
-    """How tokens are chosen, as a kernel's argument: the noise from a position of the answer on, with room
-    for `rows` positions at once."""
+    """How tokens are chosen, as a kernel's argument: noise from a position of the answer on, for `rows`
+    positions at once."""
     if noise is None:
         shared = Noise(np.empty((0, 0), np.uint32), np.empty((0, 0), np.int64), np.empty(2, np.int64))
     else:
@@ -266,7 +263,7 @@ def choice_of(
 
 
 def text_of(seen: Seen | None, ends: NDArray[np.int64]) -> Text:
-    """What is seen, and after which ids nothing follows, as a kernel's argument."""
+    """Seen tokens and end ids, as a kernel's argument."""
     return Text(Marks(*seen.arrays) if seen is not None else NOBODY, ends)
 
 
@@ -275,7 +272,7 @@ def stop_of(rule: StopRule) -> Stop:
 
 
 def room_for(total: int, vocabulary: int, width: int) -> Draft:
-    """Where a draft of so many tokens is written."""
+    """The output of a draft of `total` tokens."""
     draws = min(DRAWS, 3 * total)  # more than one per drafter token where walks are discarded
     return Draft(
         np.empty((total + 1, vocabulary), np.float32), np.empty((total + 1, width), np.float32),

@@ -24,9 +24,9 @@ from omnidemo.vocabulary.vocabulary_map import LONGEST, VocabularyMap
 if TYPE_CHECKING:
     from omnidemo.backends.fused_cache import FusedCache
 
-# rounds in one call; a call begins in cold caches and costs the host as much as three rounds
+# most rounds of one call; a call begins in cold caches and costs the host as much as three rounds
 MOST = 2 * STRIDES
-# in one call, unless a round needs more: 4 MB and above comes in pages of 2 MB, each of which costs half a
+# of one call, unless a round needs more: 4 MB and more are allocated in pages of 2 MB, and each costs half a
 # round
 MOST_LOGITS = 900_000
 
@@ -35,15 +35,15 @@ MOST_LOGITS = 900_000
 class RoundsRequest:
     """Several rounds of a target and a drafter in one call."""
 
-    # how each round drafts; its uniform numbers serve all draws, acceptances and corrections of the call
+    # how each round drafts; its uniform numbers serve all rounds of the call
     order: RolloutRequest
     most: int  # rounds
     left: int  # target tokens that may be proposed or written in all, one fewer than are wanted
     map: VocabularyMap
-    ends: NDArray[np.int64]  # target tokens after which nothing follows
+    ends: NDArray[np.int64]  # end tokens of the target
     last: NDArray[np.int64]  # the same as drafter tokens
     at: StateKey  # the state before the first round
-    seen: Seen | None = None  # what the penalty counts as seen by the target; by the drafter: in the order
+    seen: Seen | None = None  # the target's seen tokens, for the penalty; `order` has the drafter's
 
 
 @dataclass(slots=True)
@@ -52,19 +52,19 @@ class MadeRound:
 
     key: StateKey
     budget: int  # drafter tokens that it might use
-    # None where only the host can finish it (then this is the last round of the call)
+    # None where the host has to finish the round, the last one of its call
     result: RoundResult | None
     seconds: tuple[float, float]  # of drafting, and of everything after it
     spent: int  # uniform numbers used in the round
-    held: tuple[int, int] = (0, 0)  # how many proposals and drafted tokens the caches hold
-    # the draft as it is in the drafter's cache; None where another round of the call overwrote it
+    held: tuple[int, int] = (0, 0)  # proposals and drafted tokens in the caches
+    # the draft in the drafter's cache; None where a later round of the call overwrote it
     rollout: Rollout | None = None
     proposal: list[int] | None = None  # target tokens; None where they were not verified
     stats: RowStats | None = None  # of the verification rows; None likewise
-    # The following are looked at in `lab/races/watch.py` and tests alone.
+    # for `lab/races/watch.py` and tests
     given: Sequence[int] = ()  # ids that the drafter read before it drew
-    drafted: Sequence[int] = ()  # drafter tokens of the draft that were kept
-    read: int = 0  # how many of them the drafter has read
+    drafted: Sequence[int] = ()  # kept drafter tokens of the draft
+    read: int = 0  # those of them that the drafter has read
     vain: int = 0  # further tokens that it read and discarded
 
 
@@ -78,9 +78,9 @@ def make_rounds(
     state: Any,
 ) -> list[MadeRound] | None:
     """Read `unread` (target ids) and `given` (drafter ids), and compute rounds; without `given`, from the
-    drafter's newest logits `row` [D] and hidden `state` [H]. The caches' lengths stay as they are. None, and
-    nothing has changed, while there is no compiled code, where more than FEW ids are unread (a pass of its
-    own makes better use of threads), and where no round fits into the windows."""
+    drafter's newest logits `row` [D] and hidden `state` [H]. The caches' lengths do not change. None, and
+    nothing has changed, without compiled code, with more than FEW unread ids (a pass of their own uses more
+    threads), and where no round fits into the windows."""
     order = wanted.order
     kernels, passes, few = compile_kernels.kernels(), target.runner.passes, drafter.runner.passes
     if kernels is None or passes is None or few is None or len(unread) > FEW or len(given) > FEW:
@@ -126,8 +126,8 @@ def _unpack(
     made: int, fact: list[int], number: list[float], wanted: RoundsRequest, given: Sequence[int],
     stats: RowStats, last: Rollout,
 ) -> list[MadeRound]:  # fmt: skip
-    """Unpack the rounds from the format of `call_layout.py`. `stats`: those of all their rows; `last`: what
-    the last round left behind."""
+    """Unpack the rounds from the format of `call_layout.py`. `stats`: of all their rows; `last`: the draft of
+    the last round."""
     rounds: list[MadeRound] = []
     key, budget, left, greedy = wanted.at, wanted.order.left, wanted.left, wanted.order.sampling.greedy
     at = place = filled = 0
@@ -183,8 +183,8 @@ def _slots(
     proposal: list[int], firsts: list[int], stops: list[int], bounds: list[float], draft_probs: list[float],
     drafted: list[int], start: int,
 ) -> list[Slot]:  # fmt: skip
-    """The slots of a round that began at `start` drafter ids: of each the target token, its first draw, where
-    its drafter tokens end, and q."""
+    """The slots of a round that began at `start` drafter ids, from each one's target token, first draw, end
+    in drafter tokens, and q."""
     slots, base = [], 0
     for target_id, first, stop, q in zip(proposal, firsts, stops, bounds, strict=True):
         probs = draft_probs[first : first + stop - base]

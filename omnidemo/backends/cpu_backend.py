@@ -1,9 +1,9 @@
 """The CPU backend: whole rounds by compiled code, several per call.
 
-A call computes the round that is wanted and the next ones (prefetched rounds). A prefetched round is returned
-if its `StateKey` and draft length are equal to those wanted; otherwise all that are left are dropped. What
-only the host can finish (a correction that takes many numbers, or meets a token of more than `LONGEST`
-drafter tokens) is finished here, from what the call has drawn and verified.
+A call computes the requested round and the next ones (prefetched rounds). A prefetched round is returned if
+its `StateKey` and draft length match the request; otherwise all remaining ones are dropped. A round that only
+the host can finish (a correction that takes many numbers, or meets a token of more than `LONGEST` drafter
+tokens) is finished here, from the call's draws and verification.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ from omnidemo.decoding.round import Judged, RoundContext
 from omnidemo.decoding.row_ops import token_prob
 from omnidemo.decoding.sampling import as_array
 
-NUMBERS = 384  # uniform numbers that are passed for all rounds of a call
+NUMBERS = 384  # uniform numbers of one call
 
 
 class CpuBackend(RolloutBackend):
-    """Serves rounds of a target with compiled passes: plain ones, and drafting ones where the method has a
-    `ProposalRule` and the drafter compiled passes. For other drafts see `RolloutBackend`."""
+    """Serves rounds of a target with compiled passes: plain rounds, and drafting rounds where the method has
+    a `ProposalRule` and the drafter compiled passes. `RolloutBackend` serves other drafts."""
 
     def __init__(self, clock: Clock) -> None:
         super().__init__(clock)
         self._ahead: deque[MadeRound] = deque()  # prefetched rounds, in order
-        self._wasted = 0.0  # seconds of dropped rounds that no round has been charged with yet
+        self._wasted = 0.0  # seconds of dropped rounds, not charged to a round yet
         self._ends: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None  # end tokens of target, drafter
 
     def run_round(self, context: RoundContext, method: Method, plan: RoundPlan) -> RoundResult | None:
@@ -56,7 +56,7 @@ class CpuBackend(RolloutBackend):
         target = context.target.cache
         if not isinstance(target, FusedCache) or not target.rolls:
             return super().run_round(context, method, plan)
-        if plan.copied:  # what was prefetched is of no use then
+        if plan.copied:  # prefetched rounds are invalid then
             self._drop_ahead()
             draws = RolledDraws() if plan.draft_length and rolls(context) else None
             result: RoundResult | None = self.with_draws(context, method, plan, draws)
@@ -68,8 +68,8 @@ class CpuBackend(RolloutBackend):
         return result
 
     def judge(self, context: RoundContext, method: Method, draft: Draft, read: Pass) -> Judged | None:
-        """What the host has proposed, judged by compiled code. The drafter's proposals only where a token is
-        accepted if it is the target's own: otherwise a rejection is corrected by what drew them."""
+        """Accept a proposal of the host by compiled code. Drafted tokens only where the target's own token is
+        accepted: otherwise the code that drew them corrects a rejection."""
         kernels, sampling, proposal = compile_kernels.kernels(), context.sampling, draft.proposal
         if kernels is None or read.stats is None or type(method).accept is not Method.accept:
             return None
@@ -98,8 +98,7 @@ class CpuBackend(RolloutBackend):
     def _served(
         self, context: RoundContext, target: FusedCache, method: Method, plan: RoundPlan
     ) -> RoundResult | None:
-        """The round by a call of compiled code, this one's or an earlier one's; None where none can make
-        it."""
+        """The round, from this or an earlier call of compiled code; None where no call can make it."""
         began, drafts, rule = self.clock(), plan.draft_length > 0, None
         if drafts:
             drafter = context.drafter.cache
@@ -139,7 +138,7 @@ class CpuBackend(RolloutBackend):
         return made.result
 
     def _next(self, context: RoundContext, rule: ProposalRule | None, plan: RoundPlan) -> MadeRound | None:
-        """This round, if it has been prefetched and is still valid."""
+        """This round, if it was prefetched and is still valid."""
         if not self._ahead:
             return None
         made = self._ahead.popleft()
@@ -192,7 +191,7 @@ class CpuBackend(RolloutBackend):
         """Decode this token and up to `plan.lookahead` more in one call of the target; [] where that saves no
         time."""
         count, sampling = min(1 + plan.lookahead, target.steps_per_call), context.sampling
-        # then a single token is the reference's, which takes no longer
+        # then the reference decodes a single token as fast
         simple = sampling.plain and not sampling.penalises
         if count < 2 and simple:
             return []
@@ -207,7 +206,7 @@ class CpuBackend(RolloutBackend):
         )  # fmt: skip
         tokens = target.roll_out(order, context.target.unread, None, None)
         if tokens is None or not tokens.ids:
-            target.trim(len(context.target.ids) - 1)  # it has only read
+            target.trim(len(context.target.ids) - 1)  # ids were read, but nothing drawn
             return []
         rounds, each = [], (self.clock() - began) / len(tokens.ids)
         raw = simple and sampling.temperature in (0.0, 1.0)
@@ -232,8 +231,8 @@ class CpuBackend(RolloutBackend):
         draft: float,
         verify: float,
     ) -> RoundResult:
-        """Finish a round by the reference, from the draws of the call and, if it came that far, its
-        verification."""
+        """Finish a round by the reference, from the draws of the call and its verification, if there is
+        one."""
         draws, target = RolledDraws(), context.target
         if made.rollout is not None:
             draws.give(context.drafter, made.rollout, whole=made.proposal is not None)

@@ -32,15 +32,15 @@ Outputs = tuple[Tensor, Tensor]  # logits [rows, V], and what the output layer r
 # function → its replay, on the inputs' contents at that time
 Record = Callable[[Callable[[], Outputs]], Callable[[], Outputs]]
 
-# Recordings share inputs, working memory and libraries' workspaces, so one at a time is made or repeated, in
-# the order of one stream.
+# Recordings share inputs, memory and workspaces, so one at a time is made or replayed, in the order of one
+# stream.
 lock = Lock()
 
 
 @dataclass(slots=True, eq=False)
 class KVBuffer:
-    """A cache's buffer [layers, 2, Hkv, capacity, D] with the passes over it, by (count of tokens, rows of
-    logits), and the rollouts, by sampling parameters and trie. `turned`: see `FusedCache`."""
+    """A cache's buffer [layers, 2, Hkv, capacity, D] with its recorded passes, by (tokens, rows of logits),
+    and its recorded rollouts, by sampling parameters and trie. `turned`: see `FusedCache`."""
 
     buffer: Tensor
     turned: bool = False
@@ -53,7 +53,7 @@ class KVBuffer:
         return self.buffer.shape[3]
 
     def copy_to(self, other: KVBuffer, length: int) -> None:
-        """Write the first positions into another buffer, as that one has them."""
+        """Copy the first positions to another buffer, in that buffer's layout."""
         if self.turned == other.turned:
             length = -(-length // SPAN) * SPAN if self.turned else length
             other.buffer[:, :, :, :length].copy_(self.buffer[:, :, :, :length])
@@ -77,16 +77,16 @@ class KVBuffer:
 
 
 class KVBufferPool:
-    """The KV buffers of one runner that no conversation uses, kept for the next one: with their recorded
-    passes, or on a CPU with memory that is already mapped."""
+    """The idle KV buffers of one runner, kept for the next conversation: with their recorded passes, or on a
+    CPU with memory that is mapped already."""
 
     def __init__(self) -> None:
         # one of each capacity with recorded passes, and the smallest without
         self.idle: dict[int, KVBuffer] = {}
 
     def take(self, runner: FusedLlama, capacity: int, dtype: torch.dtype | None = None) -> KVBuffer:
-        """A buffer for `capacity` positions, of numbers of the runner's type where no other is given. For
-        recorded passes it is zeroed: attention covers all of it, and 0 · NaN is NaN."""
+        """A buffer for `capacity` positions, of the runner's dtype unless another is given. With recorded
+        passes it is zeroed: attention covers all of it, and 0 · NaN is NaN."""
         kv, dtype = self.idle.pop(capacity, None), dtype or runner.dtype
         if kv is None or kv.buffer.dtype != dtype:
             size = runner.buffer_size(capacity)
@@ -101,9 +101,9 @@ class KVBufferPool:
         return kv
 
     def give(self, kv: KVBuffer) -> None:
-        """Take a buffer back, or let it go to the system: a large one without recorded passes is had again in
-        far less time than it takes to fill. Without a lock, because the garbage collector may call this at
-        any time."""
+        """Keep a buffer, or return it to the system: a large one without recorded passes is allocated in far
+        less time than it takes to fill. Without a lock, because the garbage collector may call this at any
+        time."""
         for other in list(self.idle.values()):
             if not other.recorded and (
                 other.capacity > kv.capacity or (kv.recorded and other.capacity == kv.capacity)
@@ -113,7 +113,7 @@ class KVBufferPool:
             self.idle.setdefault(kv.capacity, kv)
 
     def shrink(self, most: int) -> int:
-        """Free the largest buffers until the others take at most so many bytes; returns how many they
+        """Free the largest buffers until the others take at most `most` bytes; returns the bytes that they
         take."""
         with lock:  # recordings go with their buffers
             for capacity in sorted(self.idle, reverse=True):
@@ -128,9 +128,9 @@ class KVBufferPool:
 
 
 def pages(size: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-    """Zeros on a CPU by a memory mapping: untouched pages cost nothing, and it goes back to the system when
-    the tensor is freed. A buffer of glibc's allocator would lie in a thread's arena, where a few bytes behind
-    it keep all of it from being returned."""
+    """Zeros on a CPU by a memory mapping: untouched pages cost nothing, and the memory returns to the system
+    with the tensor. glibc's allocator would place a buffer in a thread's arena, where a few bytes after it
+    keep all of it."""
     private = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
     return torch.frombuffer(mmap.mmap(-1, math.prod(size) * dtype.itemsize, **private), dtype=dtype).view(
         size
@@ -152,7 +152,7 @@ class GraphCache:
     ) -> Outputs | None:
         """Logits [rows, V] and states [rows, H] of at most ROWS `ids` at positions start…, copied in float32.
         None where the general pass has to serve: the first time, because a first answer must not wait for a
-        recording, and where recording fails."""
+        recording, and after a failed recording."""
         key = (len(ids), rows)
         if self.record is None:
             return None
@@ -160,8 +160,7 @@ class GraphCache:
             kv.seen.add(key)
             return None
         with lock:
-            # Not blocking: otherwise the host would wait until the device has finished all work that was
-            # launched before.
+            # Not blocking: the host would wait for all work launched before.
             self.inputs[: 1 + len(ids)].copy_(torch.tensor([start, *ids]), non_blocking=True)
             repeat = kv.passes.get(key)
             if repeat is None:
@@ -175,8 +174,7 @@ class GraphCache:
             return logits.to(torch.float32, copy=True), states.to(torch.float32, copy=True)
 
     def recorded(self, function: Callable[[], Outputs]) -> Callable[[], Outputs] | None:
-        """Run and record `function`; None where this or an earlier recording has failed. The `lock` must be
-        held."""
+        """Run and record `function`; None after a failed recording. The caller holds `lock`."""
         if self.record is None:  # another thread's recording has failed
             return None
         try:
@@ -192,11 +190,11 @@ class GraphCache:
 
 
 def fixed_pass(runner: FusedLlama, buffer: Tensor, inputs: Tensor, steps: Tensor, rows: int) -> Outputs:
-    """`FusedLlama.run` with shapes and addresses that depend on nothing but the number of `steps` and `rows`.
+    """`FusedLlama.run` with shapes and addresses that depend only on the number of `steps` and `rows`.
 
-    `inputs` [1 + ROWS] int64 are the first position and the ids, `steps` [T] is 0…T − 1. Keys and values are
-    written into `buffer` [layers, 2, Hkv, capacity, D], which must hold numbers everywhere. Attention goes
-    over all of it, with −∞ at later positions.
+    `inputs` [1 + ROWS] int64 are the first position and the ids; `steps` [T] is 0…T − 1. Keys and values are
+    written to `buffer` [layers, 2, Hkv, capacity, D], which must hold numbers everywhere. Attention covers
+    all of it, with −∞ at later positions.
     """
     count, capacity, kv_heads, dim = len(steps), buffer.shape[3], runner.kv_heads, runner.head_dim
     groups = runner.heads // kv_heads
@@ -224,8 +222,8 @@ def fixed_pass(runner: FusedLlama, buffer: Tensor, inputs: Tensor, steps: Tensor
 
 
 class CudaGraphs:
-    """Records with CUDA graphs. What a repetition returns is overwritten by the next one, of any recording
-    made here."""
+    """Records with CUDA graphs. The next replay of any recording made here overwrites the outputs of a
+    replay."""
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
@@ -237,10 +235,10 @@ class CudaGraphs:
         here, side = torch.cuda.current_stream(self.device), _side_stream(self.device)
         side.wait_stream(here)
         try:
-            # A graph that is collected meanwhile would break the recording, and `torch.cuda.graph` waits for
-            # the device.
+            # A graph that is garbage collected would break the recording. `torch.cuda.graph` waits for the
+            # device.
             with _no_collection(), torch.cuda.stream(side):
-                # kernels are loaded and workspaces taken by the first call, which cannot be recorded
+                # the first call loads kernels and takes workspaces, which cannot be recorded
                 function()
                 graph.capture_begin(
                     self.first.pool() if self.first else None, capture_error_mode="thread_local"
@@ -262,7 +260,7 @@ class CudaGraphs:
 
 @cache
 def _side_stream(device: torch.device) -> torch.cuda.Stream:
-    """One for all runners of a device: graphs share memory on one stream only, and each stream costs a
+    """One stream for all runners of a device: graphs share memory on one stream only, and each stream costs a
     workspace."""
     return torch.cuda.Stream(device)
 

@@ -24,16 +24,15 @@ if TYPE_CHECKING:
     from omnidemo.backends.fused_llama import FusedLlama
 
 START = 256  # positions of a new cache's buffer, which doubles when they are used up
-# times START on a CPU, where untouched memory costs nothing, and moving a buffer costs as much as a pass
+# factor of START on a CPU, where untouched memory costs nothing, and moving a buffer costs as much as a pass
 CPU_START = 4
-# models of fewer parameters fit into a core's cache, and their products end before another thread has woken
-# up
+# smaller models fit into a core's cache, and their products end before another thread has woken up
 SMALL = 4_000_000
 
 
 @contextmanager
 def _threads(runner: FusedLlama, few: bool) -> Iterator[None]:
-    """Set torch's threads for a pass that torch computes: few for a short one, half of the cores for a long
+    """Set torch's threads for a pass that torch computes: few for a short pass, half of the cores for a long
     one."""
     before = torch.get_num_threads()
     suit = runner.threads or pick_threads(runner.parameters)
@@ -49,9 +48,9 @@ def _threads(runner: FusedLlama, few: bool) -> Iterator[None]:
 
 class FusedCache:
     """One context of a `FusedLlama`: a KV buffer [layers, 2, Hkv, capacity, D], doubled when it is full, and
-    a length. Its numbers are float16 where the arithmetic is `int8`, else of the runner's type. Compiled
-    passes have the keys of SPAN positions turned ([D, SPAN], see `call_layout.Cache`), others don't, so a
-    buffer is written anew when compiled code is ready."""
+    a length. Its numbers are float16 with the arithmetic `int8`, else of the runner's dtype. Compiled passes
+    need the keys of SPAN positions transposed ([D, SPAN], see `call_layout.Cache`), so the buffer is
+    rewritten when compiled code becomes ready."""
 
     def __init__(self, runner: FusedLlama) -> None:
         self.runner, self.max_positions = runner, runner.max_positions
@@ -59,7 +58,7 @@ class FusedCache:
         self._enter(min(START * (CPU_START if runner.fixed is None else 1), self.max_positions))
 
     def _kind(self) -> tuple[torch.dtype, bool]:
-        """The numbers of a buffer as passes read it now, and whether its keys are turned."""
+        """The dtype of a buffer for the passes of now, and whether its keys are transposed."""
         runner = self.runner
         dtype = torch.float16 if runner.arithmetic == "int8" else runner.dtype
         return dtype, runner.passes is not None and compile_kernels.kernels() is not None
@@ -70,8 +69,8 @@ class FusedCache:
         return self._kv.buffer.nbytes
 
     def _enter(self, capacity: int) -> None:
-        """Take a KV buffer for `capacity` positions. It goes to the pool when the next one is taken, or the
-        cache is collected."""
+        """Take a KV buffer for `capacity` positions. It returns to the pool when the next one is taken, or
+        the cache is collected."""
         runner, (dtype, turned) = self.runner, self._kind()
         capacity = -(-capacity // SPAN) * SPAN if turned else capacity
         runner.extend_rope(capacity)
@@ -83,9 +82,9 @@ class FusedCache:
 
     @torch.inference_mode()
     def _hold(self, end: int) -> None:
-        """Have a KV buffer for `end` positions as passes read it, with all keys and values so far. Until the
-        one before is left there are both: on a CPU, where untouched positions cost nothing, twice what has
-        been read; on CUDA one and a half times the new one."""
+        """Have a KV buffer for `end` positions in the layout of the passes, with all keys and values so far.
+        Old and new buffer exist together for a moment: on a CPU, where untouched positions cost nothing, that
+        is twice the positions read; on CUDA one and a half times the new buffer."""
         before, leave, capacity = self._kv, self._leave, self._kv.capacity
         if end <= capacity and (before.buffer.dtype, before.turned) == self._kind():
             return
@@ -105,8 +104,7 @@ class FusedCache:
         return Pass(logits, None, hidden)
 
     def _compiled(self, ids: Sequence[int], rows: int, temperature: float | None = None) -> Pass | None:
-        """Read `ids` by compiled code; None where there is none (the KV buffer is then large enough for
-        `ids`)."""
+        """Read `ids` by compiled code; None without any (the KV buffer is then large enough for `ids`)."""
         runner = self.runner
         check_ids(ids, self.length, self.max_positions, runner.rows)
         end = self.length + len(ids)
@@ -139,22 +137,22 @@ class FusedCache:
 
     @property
     def rolls(self) -> bool:
-        """Whether `roll_out` can serve: where passes are recorded or compiled."""
+        """Whether `roll_out` can serve: passes are recorded or compiled."""
         runner = self.runner
         return runner.passes is not None or (runner.fixed is not None and runner.fixed.record is not None)
 
     @property
     def steps_per_call(self) -> int:
-        """How many tokens are decoded per call of `roll_out`; 1 where calls of several save nothing."""
+        """Tokens decoded per call of `roll_out`; 1 where several save nothing."""
         return self.runner.passes.steps_per_call if self.runner.passes is not None and self.rolls else 1
 
     def roll_out(
         self, order: RolloutRequest, ids: Sequence[int], row: Logits | None, state: Any
     ) -> Rollout | None:
-        """Read `ids` and draw on; where there are none, from the logits `row` [D] and the hidden `state` [H]
-        after all that is read. The length grows by the ids alone: what is read beyond them counts as soon as
-        somebody sets it so. A rollout without draws where only the ids could be read. None where the window
-        is too short, or nothing is recorded or compiled (yet): then nothing has changed."""
+        """Read `ids` and draw on; without ids, from the logits `row` [D] and the hidden `state` [H] after
+        everything read. The length grows by the ids alone: later tokens count as read when a caller sets the
+        length. A rollout without draws where only the ids could be read. None, and nothing has changed, where
+        the window is too short, or nothing is recorded or compiled yet."""
         runner = self.runner
         end = (
             self.length
@@ -215,12 +213,11 @@ class FusedCache:
         return self.length
 
 
-LARGE = 100_000_000  # models of as many parameters keep half of the cores busy
+LARGE = 100_000_000  # larger models keep half of the cores busy
 
 
 def pick_threads(parameters: int) -> int:
-    """CPU threads for a model's forward pass by torch. Small matrices are done before another thread has
-    woken up, and more threads than idle cores cost far more than they gain, so half of the cores is the
-    most."""
+    """CPU threads for a forward pass of torch. Small matrices are done before another thread has woken up,
+    and more threads than idle cores cost far more than they gain, so half of the cores is the most."""
     most = max(1, usable_cores() // 2)
     return 1 if parameters < SMALL else min(2, most) if parameters < LARGE else most

@@ -27,7 +27,7 @@ from omnidemo.backends.runner import overwrite_named
 from omnidemo.backends.weight_arena import Layer, Matrix, Norm, Packed, Whole
 from omnidemo.core.config import Arithmetic
 
-# those whose frequencies do not depend on how much has been read
+# rotary types whose frequencies do not depend on the length read
 STATIC_ROPES = ("default", "linear", "llama3", "yarn")
 # queries, keys, new keys, values, new values → mixed [T, …, D]
 Attend = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
@@ -35,15 +35,14 @@ Attend = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
 
 class FusedLlama:
     """Runs a `LlamaForCausalLM`, `Qwen2ForCausalLM` or `Qwen3ForCausalLM` without its modules. The weights
-    are held once: those of `model` become views of the fused ones, so a change through either side is seen by
-    both (by copies made from them only after `overwrite`). Rotary frequencies and their scale are those of
-    the model's `rotary_emb`. Where passes read packed weights, those in float32 are made for whoever asks for
-    them (torch, as long as there is no compiled code), and given up as soon as nobody does."""
+    are held once: those of `model` become views of the fused ones, so both see a change (copies made from
+    them only after `overwrite`). Rotary frequencies and their scale are those of the model's `rotary_emb`.
+    With packed weights, float32 weights are made at request (by torch, while there is no compiled code) and
+    dropped when they are no longer needed."""
 
     def __init__(self, model: Any, fast: bool = True, packed: Packed | None = None) -> None:
-        """fast: whether its passes may be compiled (on a CPU) or recorded (on CUDA); otherwise torch makes
-        all of them. packed: the weights of a `model` that has only its shape, for compiled passes on the
-        CPU."""
+        """fast: passes may be compiled (on a CPU) or recorded (on CUDA); otherwise torch computes all of
+        them. packed: the weights of a `model` without weights, for compiled passes on the CPU."""
         config = model.config
         self.fast = fast
         if not self.fits(config):
@@ -67,7 +66,7 @@ class FusedLlama:
         self.frequencies = model.model.rotary_emb.inv_freq.float().to(self.device)
         self.rope_scale = float(model.model.rotary_emb.attention_scaling)
         self.rope = (torch.empty(0), torch.empty(0))  # rotary cosines and sines [positions, 1, D]
-        # most threads of a pass on a CPU; 0: the cores, up to 8, or by the model's size where torch computes
+        # most threads of a pass on a CPU; 0: the cores, up to 8, or by the model's size for torch
         self.threads = 0
         self.two_bytes, self.rounds_weights = False, False  # see `compact`
         self._form: Form | None = None  # see `use`
@@ -78,12 +77,13 @@ class FusedLlama:
 
     @property
     def arithmetic(self) -> Arithmetic:
-        """Of products now: float32 until there is compiled code, for whole numbers take numpy seconds."""
+        """The arithmetic of products now: float32 without compiled code, because numpy takes seconds in whole
+        numbers."""
         waits = self.packed is None or (self.fast and compile_kernels.kernels() is None)
         return "float32" if waits else self.packed.arithmetic  # type: ignore[union-attr]
 
     def _held(self) -> Whole:
-        """The weights as torch reads them, made where they are not there."""
+        """The weights in torch's form, made if they are missing."""
         whole = self._whole
         if whole is None:
             with self._making, torch.inference_mode(False):  # a pass may ask, and they outlast it
@@ -110,13 +110,13 @@ class FusedLlama:
 
     @property
     def whole(self) -> bool:
-        """Whether the weights are in memory as torch reads them."""
+        """Whether the weights are in memory in torch's form."""
         return self._whole is not None
 
     @staticmethod
     def fits(config: Any) -> bool:
         """Whether this runner supports models of this configuration. A new `model_type` needs a check of
-        whatever its configuration can ask for beyond these, such as a `sliding_window` where it has no
+        every option that its configuration can have beyond these, such as a `sliding_window` without
         `layer_types`."""
         rope = getattr(config, "rope_parameters", None) or {}
         return (
@@ -149,10 +149,9 @@ class FusedLlama:
         return other
 
     def compact(self, wanted: bool, rounding: bool = False) -> None:
-        """Run passes on a CPU over fewer bytes: over packed weights where it has such, else over two-byte
-        copies of the weights, where these hold them exactly and memory suffices. `rounding`: round the
-        weights to bfloat16, now and after each `overwrite`; for drafters only, since it changes the
-        output."""
+        """Run passes on a CPU over fewer bytes: over packed weights if there are any, else over two-byte
+        copies of the weights, where these are exact and memory suffices. `rounding`: round the weights to
+        bfloat16, now and after each `overwrite`; for drafters only, since it changes the output."""
         self.two_bytes = wanted
         self.rounds_weights = wanted and rounding and bf16_weights.fits(self)
         if self.rounds_weights or not wanted:
@@ -160,12 +159,12 @@ class FusedLlama:
         self._refresh()
 
     def _unpack(self) -> None:
-        """Have the weights in float32 for good."""
+        """Make the weights in float32 for good."""
         self._held()
         self.packed = None
 
     def forms(self) -> list[Form]:
-        """The forms of the weights that compiled passes can read, the one of the fewest bytes first."""
+        """The forms of the weights that compiled passes can read, the smallest first."""
         if self.packed is not None:
             return ["packed", "float32"]
         two = self.two_bytes and bf16_weights.fits(self) and bf16_weights.exact(self)
@@ -176,9 +175,8 @@ class FusedLlama:
         return CompiledPasses(self, form)
 
     def use(self, passes: CompiledPasses) -> None:
-        """Take these passes, and their form as long as the weights have it. Of packed weights and those in
-        float32, which are the same, only those stay that these passes read; so there has to be compiled
-        code."""
+        """Use these passes, and their form while the weights have it. Of packed weights and the same in
+        float32 only those stay that these passes read; so compiled code is required."""
         self._form, self.passes = passes.form, passes
         if passes.form != "packed":
             self._unpack()
@@ -189,7 +187,7 @@ class FusedLlama:
             whole.empty()
 
     def _passes(self) -> CompiledPasses | None:
-        """The compiled passes on a CPU; None where there are none."""
+        """The compiled passes on a CPU; None without any."""
         if not self.fast or self.device.type != "cpu" or self.dtype != torch.float32:
             return None
         forms = self.forms()
@@ -207,13 +205,13 @@ class FusedLlama:
         self._refresh()
 
     def named(self, form: Form) -> Mapping[str, PackedMatrix | NDArray[np.float32]]:
-        """The weights by name from which passes over a form are made: as they are packed, or in float32."""
+        """The weights by name for passes over a form: packed, or in float32."""
         if form == "packed" and self.packed is not None:
             return self.packed.weights
         return {name: weight.numpy() for name, weight in self._held().named.items()}
 
     def _refresh(self) -> None:
-        """Bring everything derived from the weights up to date after they were overwritten."""
+        """Update everything derived from the weights after an overwrite."""
         if self.rounds_weights:
             bf16_weights.round_matrices(self)
         if self._whole is not None:
@@ -227,8 +225,8 @@ class FusedLlama:
             self.rope = self.rope_at(torch.arange(length, device=self.device))
 
     def rope_at(self, positions: Tensor) -> tuple[Tensor, Tensor]:
-        """Rotary cosines and sines [T, 1, D] of positions [T]. The sines are negative in their first half,
-        for `roll` does not negate."""
+        """Rotary cosines and sines [T, 1, D] of positions [T]. The first half of the sines is negative,
+        because `roll` does not negate."""
         angles = torch.outer(positions.float(), self.frequencies)
         cos, sin = angles.cos(), angles.sin()
         if self.rope_scale != 1:
@@ -237,7 +235,7 @@ class FusedLlama:
         return cos.to(self.dtype), sin.to(self.dtype)
 
     def buffer_size(self, capacity: int) -> tuple[int, ...]:
-        """The shape of a cache's keys and values for `capacity` positions."""
+        """The shape of keys and values for `capacity` positions."""
         return self.depth, 2, self.kv_heads, capacity, self.head_dim
 
     def forward(self, tokens: Tensor, start: int, buffer: Tensor, rows: int) -> Outputs:
@@ -264,10 +262,9 @@ class FusedLlama:
     def run(
         self, tokens: Tensor, cos: Tensor, sin: Tensor, buffer: Tensor, rows: int, attend: Attend
     ) -> Outputs:
-        """Logits [rows, V] of tokens [T], and what the output layer read for them [rows, H]. `cos` and `sin`
-        [T, 1, D]: see `rope_at`; `buffer` [layers, 2, Hkv, positions, D] are the keys and values to which
-        `attend` adds the new ones [Hkv, T, D] of each layer, and over which it mixes for the queries [T,
-        heads, D]."""
+        """Logits [rows, V] of tokens [T], and the output layer's input [rows, H]. `cos` and `sin` [T, 1, D]:
+        see `rope_at`. `buffer` [layers, 2, Hkv, positions, D] are keys and values; `attend` adds the new ones
+        [Hkv, T, D] of each layer and mixes over them for the queries [T, heads, D]."""
         count, heads, dim, inner = len(tokens), self.heads, self.head_dim, self.inner
         both = heads + self.kv_heads
         keys, values = buffer.unbind(1)
@@ -293,7 +290,7 @@ class FusedLlama:
 
 
 def _mask(count: int, end: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """[count, end]: 0 where a new token may look, −∞ at those after it."""
+    """[count, end]: 0 where a new token may attend, −∞ at later positions."""
     mask = torch.zeros(count, end, dtype=dtype, device=device)
     mask[:, end - count :].fill_(float("-inf")).triu_(1)
     return mask

@@ -2,8 +2,8 @@
 end.
 
 A step has fixed shapes and addresses and needs nothing from the host, so it is recorded once as a CUDA graph
-and replayed. It mirrors `NgramExact.draft`, which stays the definition: the host walks again over what was
-drawn here.
+and replayed. It mirrors `NgramExact.draft`, which stays the definition: the host walks again over these
+draws.
 """
 
 from __future__ import annotations
@@ -24,26 +24,24 @@ from omnidemo.vocabulary.trie_table import NOWHERE, TrieTable
 if TYPE_CHECKING:
     from omnidemo.backends.fused_llama import FusedLlama
 
-# tokens that one rollout reads, at most; each step makes two draws at most, and one more comes before the
-# first
+# most tokens that one rollout reads; a step makes at most two draws, and one comes before the first step
 STEPS = 16
 MARGIN = STEPS + 2  # free positions that a rollout needs in the KV buffer
-# Drafter tokens drawn together where the draft may end after each slot: with more, draws are often discarded;
-# with fewer, the host waits more.
+# drafter tokens drawn together where the draft may end after each slot: more are often discarded, and fewer
+# let the host wait more often
 FEW = 4
 MOST_RECORDINGS = 4  # that a KV buffer keeps, the newest
 assert 2 * STEPS + 2 < DRAWS
 
-# The state. Where two numbers stand side by side, the first belongs to the walk that is under way and the
-# second to the slot after it.
+# The state. Of two numbers the first belongs to the walk under way and the second to the next slot.
 AT, TOKEN = 0, 1  # the position of the next token to read, and its id: the inputs of a fixed pass
 PLACES = slice(2, 4)  # rows to draw from: after the token that is read next, and after what the slot proposes
 LIMITS = slice(4, 6)  # drafter tokens that the slot may use
 NODES = slice(6, 8)  # trie nodes: that of the walk, and the root
 DRAW_NUMBERS = slice(8, 10)  # the numbers of the draws
-COUNT, READ = 10, 11  # draws that were made, and tokens that were read and not thrown away
+COUNT, READ = 10, 11  # draws made, and tokens read and kept
 SIZE = 12
-# what is given: positions read before, the first slot's limit, and that at which no slot begins
+# constants of a rollout: positions read before, the first slot's limit, and the limit at which no slot begins
 START, TOTAL, FLOOR = 12, 13, 14
 
 # the trie's keys, which must not move; open; step
@@ -51,12 +49,11 @@ RecordedStep = tuple[Tensor, Callable[[], Outputs], Callable[[], Outputs]]
 
 
 class GraphRollout:
-    """The rollouts of one runner, with their common inputs, state and outputs at fixed addresses.
+    """The rollouts of one runner, with common inputs, state and outputs at fixed addresses.
 
-    A step makes two draws at once: a further one in the walk, and the first one of the slot that comes next
-    if the walk ends here, by leaving the trie or because it had ended already. Which of them counts is known
-    when both are made. A finished rollout is not changed by further steps: they read the same token and draw
-    with the same numbers.
+    A step makes two draws at once: the next one in the walk, and the first one of the next slot, in case the
+    walk ends here. Both have to be made before it is known which counts. Further steps do not change a
+    finished rollout: they read the same token and draw with the same numbers.
     """
 
     def __init__(self, runner: FusedLlama, fixed: GraphCache) -> None:
@@ -66,7 +63,7 @@ class GraphRollout:
         self.numbers = whole(15)
         self.state = self.numbers[:SIZE]
         self.uniforms = torch.zeros(DRAWS + 1, dtype=torch.float64, device=device)
-        # the limit from which on a token may be drawn
+        # the least limit at which a token may be drawn
         self.least = torch.zeros(2, tokens, dtype=torch.int32, device=device)
         # no token of a walk is a slot by itself
         self.alone = torch.zeros(2, tokens, dtype=torch.bool, device=device)
@@ -83,9 +80,9 @@ class GraphRollout:
     def roll_out(
         self, kv: KVBuffer, start: int, order: RolloutRequest, row: Tensor, state: Any
     ) -> Rollout | None:
-        """Draw from the logits `row` [D] and the `state` [H] after the `start` positions that the KV buffer
-        holds; it needs `MARGIN` more. None the first time, because a first answer must not wait for a
-        recording, and where recording fails."""
+        """Draw from the logits `row` [D] and the `state` [H] after the `start` positions in the KV buffer,
+        which has room for `MARGIN` more. None the first time, because a first answer must not wait for a
+        recording, and after a failed recording."""
         key = (order.sampling, id(order.rule.trie.keys))
         if self.fixed.record is None:
             return None
@@ -110,7 +107,7 @@ class GraphRollout:
             return self._fetched(order.states)
 
     def _begin(self, start: int, order: RolloutRequest, row: Tensor, state: Any) -> None:
-        """Set the state for the first draw: as if a slot had just ended, with no walk under way."""
+        """Set the state for the first draw: a slot has just ended, and no walk is under way."""
         rule, total = order.rule, order.left + order.rule.overrun
         given = [
             start,
@@ -206,7 +203,7 @@ class GraphRollout:
         return torch.cat([staying[None], going]).index_select(0, choice[None]).squeeze(0)
 
     def _fetched(self, with_states: bool) -> Rollout:
-        """The results, fetched by one transfer."""
+        """The results, by one transfer."""
         parts = [self.state[COUNT : READ + 1], self.places[:DRAWS], self.ids[:DRAWS], self.read]
         bits = [torch.cat(parts).int(), self.probabilities[:DRAWS].view(torch.int32)]
         if with_states:
@@ -232,7 +229,7 @@ class GraphRollout:
 
 
 def roller_of(runner: FusedLlama, fixed: GraphCache) -> GraphRollout:
-    """The `GraphRollout` of a runner, made at its first use; recordings are tied to its tensors."""
+    """The `GraphRollout` of a runner, made at first use; recordings are tied to its tensors."""
     with lock:
         if fixed.roller is None:
             fixed.roller = GraphRollout(runner, fixed)
@@ -246,6 +243,6 @@ def _aim(order: RolloutRequest) -> int:
 
 
 def steps(order: RolloutRequest) -> int:
-    """Tokens that a rollout reads: all drafter tokens it aims at but the last, and those of a last walk
-    beyond the budget. A walk that is discarded may need more; the host then draws the rest."""
+    """Tokens that a rollout reads: all drafter tokens that it aims at but the last, and those of a last walk
+    beyond the budget. A discarded walk may need more; the host then draws the rest."""
     return max(0, _aim(order) + order.rule.overrun - 1)

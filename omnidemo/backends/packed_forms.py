@@ -1,9 +1,9 @@
 """How weights of a few bits lie in memory: in records, which kernels read one after the other.
 
-A record holds 32 columns of sixteen rows: their codes, and the numbers that make weights of them, scale ·
-code + minimum in float32. That is the value that the weight has in its file, bit for bit; so a packed matrix
-is the float32 matrix, in fewer bytes. The sixteen rows are the lanes of a vector: each piece of a record has
-a word, or a number, of every one of them.
+A record holds 32 columns of sixteen rows: codes, and the numbers that make weights of them, scale · code +
+minimum in float32. That is the weight's value in its file, bit for bit, so a packed matrix is the float32
+matrix in fewer bytes. The sixteen rows are the lanes of a vector: each piece of a record has a word, or a
+number, for every one of them.
 """
 
 from __future__ import annotations
@@ -18,25 +18,24 @@ from numpy.typing import NDArray
 
 from omnidemo.core.resources import usable_cores
 
-COLUMNS, ROWS = 32, 16  # of a record, or of an eighth of one
-SHARE = 8  # times 32 columns that share a factor of their scales
-QUADS = COLUMNS // 4  # columns whose codes are the bytes of a word together
+COLUMNS, ROWS = 32, 16  # of a block, which is a record or an eighth of one
+SHARE = 8  # blocks with a common factor of their scales
+QUADS = COLUMNS // 4  # groups of four columns, whose codes share a word byte by byte
 
 
 class Layout(NamedTuple):
-    """What a record holds of 32 columns, one after the other: words of codes, `scales` times a scale for each
-    row, for as many columns each, and as many minima, or none. Where these are whole numbers a record holds
-    eight times that, and behind it what they are multiplied with in all of it: one number for each row's
-    scales, and one for its minima.
+    """The contents of a record for 32 columns, in order: words of codes, `scales` scales for each row, each
+    for an equal share of the columns, and as many minima or none. Where scales are whole numbers a record has
+    eight times that, followed by the factors of all of it: one for each row's scales, and one for its minima.
 
-    A word has columns that follow each other: four codes of 8 bits, or the lower four bits of eight codes,
-    where byte b has those of the columns b and 4 + b. So the lower halves of its bytes are four columns that
-    follow each other, and the upper halves are the next four. Where codes have 5 or 6 bits, one or two more
-    words have their upper bits, see `upper`.
+    A word has consecutive columns: four codes of 8 bits, or the lower four bits of eight codes, where byte b
+    has those of columns b and 4 + b. So the lower halves of its bytes are four consecutive columns, and the
+    upper halves are the next four. With 5 or 6 bits a code, one or two more words have the upper bits, see
+    `upper`.
     """
 
-    bits: int  # of a code, and of what the record has for it: the code plus `zero`
-    centre: int  # the middle of what the record has; sums of what is around it stay small
+    bits: int  # of a code in a record, which is the code plus `zero`
+    centre: int  # the middle of the codes in a record; sums of codes minus it stay small
     scales: int
     minima: bool
     number: type[np.float16] | type[np.uint8] | type[np.int8]  # of scales and minima
@@ -52,34 +51,32 @@ class Layout(NamedTuple):
 
     @property
     def words(self) -> int:
-        """That a row has in a record, those of upper bits left out."""
+        """Words of a row in a record, without those of upper bits."""
         return COLUMNS // self.each
 
     @property
     def upper(self) -> int:
-        """Bits of a code that are not in its word. Those of the columns 4 q + b are in byte b of the words
-        behind the others, from the lowest bit on for q = 0, 1, … and in the next word where that byte is
-        full."""
+        """Bits of a code outside its word. Those of columns 4 q + b are in byte b of the words after the
+        others, from the lowest bit on for q = 0, 1, …, and in the next word where that byte is full."""
         return self.bits % 4
 
     def place(self, quad: int) -> tuple[int, int]:
-        """The word in which the columns 4 q … 4 q + 3 have their lower bits, one in each byte, and where
-        these begin there."""
+        """(word, bit) of the columns 4 q … 4 q + 3: their lower bits, one column in each byte."""
         return (quad, 0) if self.bits == 8 else (quad // 2, quad % 2 * 4)
 
     def upper_place(self, quad: int) -> tuple[int, int]:
-        """The same for their upper bits."""
+        """(word, bit) of their upper bits."""
         at = quad * self.upper
         return self.words + at // 8, at % 8
 
     @property
     def blocks(self) -> int:
-        """Times 32 columns in a record."""
+        """Blocks of 32 columns in a record."""
         return 1 if self.number is np.float16 else SHARE
 
     @property
     def block(self) -> np.dtype[Any]:
-        """Of 32 columns."""
+        """The numpy type of 32 columns."""
         numbers = self.scales * (2 if self.minima else 1)
         return np.dtype(
             [
@@ -102,7 +99,7 @@ class Layout(NamedTuple):
 # Forms of a matrix, as compiled code knows them: the first two are plain arrays, the others records.
 FLOAT32, BFLOAT16, *PACKED = range(11)
 CENTRED, NIBBLES, K_NIBBLES, FIVES, RAISED_FIVES, K_FIVES, SIXES, BYTES, HALVES = PACKED
-# added to the form of a matrix whose products are in whole numbers, see `arithmetic/integer.py`
+# added to the form of a matrix with products in whole numbers, see `arithmetic/integer.py`
 INT8, INT16 = 16, 32
 LAYOUTS = {
     CENTRED: Layout(4, 8, 1, False, np.float16),
@@ -115,7 +112,7 @@ LAYOUTS = {
     BYTES: Layout(8, 128, 1, False, np.float16),
     HALVES: Layout(4, 2, 2, True, np.uint8),
 }
-# weights that are packed at a time, so that what lies between the steps stays in a core's cache
+# weights packed at a time, so that intermediate results stay in a core's cache
 PIECE = 2**18
 
 
@@ -127,19 +124,33 @@ def nbytes(form: int, rows: int, columns: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Coded:
-    """Weights as a file has them: `codes` [out, in] of one byte each, from 0 on where there are minima, and
-    `scales` and `minima` [out, in / 16 or in / 32]. None for minima that are zero. Where there are `factors`
-    [out, in / 256, 1 or 2] these are whole numbers, to be multiplied with the first and the second of
-    them."""
+    """Weights as a file has them: `codes` [out, in] of one byte each, unsigned where there are minima, and
+    `scales` and `minima` [out, groups]; None for minima of zero. With `factors` [out, in / 256, 1 or 2]
+    scales and minima are whole numbers, which the first and the second factor multiply."""
 
     codes: NDArray[Any]
     scales: NDArray[Any]
-    minima: NDArray[Any] | None
+    minima: NDArray[Any] | None = None
     factors: NDArray[np.float32] | None = None
+
+    def in_rows(self, rows: int) -> Coded:
+        """The same weights as a matrix of so many rows."""
+        minima = None if self.minima is None else self.minima.reshape(rows, -1)
+        factors = None if self.factors is None else self.factors.reshape(rows, -1, self.factors.shape[2])
+        return Coded(self.codes.reshape(rows, -1), self.scales.reshape(rows, -1), minima, factors)
+
+    def values(self) -> NDArray[np.float32]:
+        """scale · code + minimum [out, in]."""
+        scales, minima = self.numbers
+        codes = self.codes.reshape(*scales.shape, -1)
+        values: NDArray[np.float32] = scales[..., None] * codes.astype(np.float32)
+        if minima is not None:
+            values += minima[..., None]
+        return values.reshape(self.codes.shape)
 
     @property
     def numbers(self) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
-        """Scales and minima in float32, each as a file's reader computes it."""
+        """Scales and minima in float32, as a reader of the file computes them."""
 
         def made(which: int, whole: NDArray[Any]) -> NDArray[np.float32]:
             found = whole.astype(np.float32)
@@ -153,8 +164,8 @@ class Coded:
 
 @dataclass(frozen=True, slots=True)
 class PackedMatrix:
-    """`rows` × `columns` weights as `records` [⌈rows / 16⌉, columns / 32 or / 256] of a form; where rows are
-    missing at the end, their scales are zeros."""
+    """`rows` × `columns` weights as `records` [⌈rows / 16⌉, columns / 32 or / 256] of a form. Rows that are
+    missing in the last group have scales of zero."""
 
     form: int
     rows: int
@@ -167,19 +178,17 @@ class PackedMatrix:
 
     @classmethod
     def of(cls, form: int, rows: int, columns: int, read: Callable[[int, int], Coded]) -> PackedMatrix:
-        """Pack `rows` × `columns` weights, several cores at once. `read(begin, end)` gives rows as
-        `Coded`."""
+        """Pack `rows` × `columns` weights on several cores. `read(begin, end)` gives rows as `Coded`."""
         kind = LAYOUTS[form].record
         groups, blocks = -(-rows // ROWS), columns // (COLUMNS * LAYOUTS[form].blocks)
         memory = np.zeros(groups * blocks * kind.itemsize + 64, np.uint8)
         begin = -memory.ctypes.data % 64  # records begin on a cache line
         records = memory[begin : begin + groups * blocks * kind.itemsize].view(kind).reshape(groups, blocks)
         step = max(1, PIECE // (ROWS * columns)) * ROWS
-
         threads = usable_cores()
 
         def fill(thread: int) -> None:
-            # a damaged scale is no number: the probe at load finds what comes of it
+            # a damaged scale may be NaN, which the probe at load finds
             with np.errstate(all="ignore"):
                 for first in range(thread * step, rows, threads * step):
                     last = min(rows, first + step)
@@ -190,7 +199,7 @@ class PackedMatrix:
         return cls(form, rows, columns, records)
 
     def coded(self) -> Coded:
-        """The weights as `of` was given them, their codes in whole numbers."""
+        """The weights as `of` was given them."""
         layout = LAYOUTS[self.form]
         blocks = self.records["blocks"]
         words, numbers = blocks["codes"], blocks["numbers"]
@@ -222,16 +231,11 @@ class PackedMatrix:
 
     def values(self) -> NDArray[np.float32]:
         """The weights [rows, columns]."""
-        coded, size = self.coded(), COLUMNS // LAYOUTS[self.form].scales
-        scales, minima = coded.numbers
-        values = scales[..., None] * coded.codes.reshape(self.rows, -1, size).astype(np.float32)
-        if minima is not None:
-            values += minima[..., None]
-        return values.reshape(self.rows, self.columns)
+        return self.coded().values()
 
 
 def _write(layout: Layout, records: NDArray[Any], coded: Coded) -> None:
-    """Write rows, whose last group may be short, into records [groups, blocks]."""
+    """Write rows into records [groups, blocks]; the last group may be short."""
     (groups, shares), count = records.shape, len(coded.codes)
     blocks = shares * layout.blocks
     codes = np.zeros((groups * ROWS, blocks * COLUMNS), np.uint8)
@@ -267,5 +271,5 @@ def _joined(eights: NDArray[np.uint64], bits: int) -> NDArray[np.uint32]:
 
 
 def _each(mask: int) -> np.uint64:
-    """A mask for each byte of eight."""
+    """A mask for each of eight bytes."""
     return np.uint64(sum(mask << place for place in range(0, 64, 8)))

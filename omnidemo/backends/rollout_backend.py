@@ -1,8 +1,8 @@
 """Rounds whose draws are made several at once where the drafter computes, by compiled code or by a CUDA
 graph.
 
-Only the draws are made early: the method still walks over them, so what is proposed, judged and corrected is
-the reference's.
+Only the draws are made early. The method still walks over them, so the proposal, its judgement and its
+correction are the reference's.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from omnidemo.decoding.sampling import Probs
 
 
 def roll_out(drafter: DrafterContext, order: RolloutRequest) -> Rollout | None:
-    """A rollout from the end of the drafter's ids; None where its cache cannot. Drawn ids are not pushed;
-    those that are pushed later are not read again."""
+    """A rollout from the end of the drafter's ids; None where its cache cannot. Drawn ids are not pushed; ids
+    pushed later are not read again."""
     beginning = drafter.beginning()
     if beginning is None or not isinstance(drafter.cache, FusedCache):
         return None
@@ -33,7 +33,7 @@ def roll_out(drafter: DrafterContext, order: RolloutRequest) -> Rollout | None:
 
 
 class RolledDraws:
-    """The draws of one round: see `decoding.round.Prefetch`."""
+    """The draws of one round, see `decoding.round.Prefetch`."""
 
     def __init__(self) -> None:
         # ids before the draw, the id, its probability and distribution
@@ -83,8 +83,8 @@ class RolledDraws:
 
 
 class RolloutBackend:
-    """Serves rounds with a draft, for a drafter whose cache has rollouts; those with a repetition penalty
-    where its passes are compiled."""
+    """Serves rounds with a draft for a drafter whose cache has rollouts; with a repetition penalty only where
+    its passes are compiled."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
@@ -95,14 +95,14 @@ class RolloutBackend:
         return self.with_draws(context, method, plan, RolledDraws())
 
     def judge(self, context: RoundContext, method: Method, draft: Draft, read: Pass) -> Judged | None:
-        """What `Method.accept` says of what the host has proposed; None: nothing here does it sooner."""
+        """Judge a proposal in place of `Method.accept`; None: the method does."""
         return None
 
     def with_draws(
         self, context: RoundContext, method: Method, plan: RoundPlan, draws: RolledDraws | None,
         verify: Callable[[list[int]], Pass] | None = None,
     ) -> RoundResult:  # fmt: skip
-        """The reference's round with supplied draws; None: the reference draws, if at all."""
+        """The reference's round with supplied draws; None: the reference draws."""
         context.prefetch = draws
         try:
             return reference_round(context, method, plan, self.clock, verify, self.judge)
@@ -111,7 +111,7 @@ class RolloutBackend:
 
 
 def rolls(context: RoundContext) -> bool:
-    """Whether the drafter's cache can make the draws of a round several at once."""
+    """Whether the drafter's cache can make several draws of a round at once."""
     drafter = context.drafter.cache
     if not repeatable(context) or not isinstance(drafter, FusedCache) or not drafter.rolls:
         return False

@@ -1,5 +1,5 @@
-"""What a loaded model is to everything else. Two compute: `fused_llama.py` here, and
-`models/transformers_runner.py` for all others."""
+"""The interface of a loaded model. `fused_llama.py` implements it here, `models/transformers_runner.py` for
+all other models."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ class Runner(Protocol):
         ...
 
     def spare(self, most: int) -> int:
-        """Bytes of buffers that no cache uses and that wait for the next one, after freeing as many of them
-        as exceed `most` bytes."""
+        """Free idle buffers beyond `most` bytes; returns the bytes of those that stay."""
         ...
 
     def copy(self) -> Runner:
@@ -36,19 +35,19 @@ class Runner(Protocol):
         ...
 
     def weights(self) -> dict[str, Tensor]:
-        """The live weights by the names `transformers` gives them; they change with `overwrite`, so copy what
-        must stay."""
+        """The live weights by the names of `transformers`. They change with `overwrite`, so copy what must
+        stay."""
         ...
 
     def overwrite(self, named: Mapping[str, Tensor]) -> None:
-        """Copy new values into weights, in place, given by the same names. Caches filled before are stale
-        afterwards. ValueError for an unknown name or another shape; then nothing was changed."""
+        """Copy new values into weights, in place, by the same names. Caches filled before are stale
+        afterwards. ValueError, and nothing has changed, for an unknown name or another shape."""
         ...
 
 
 def check_ids(ids: Sequence[int], length: int, limit: int, rows: int) -> None:
-    """Raise ValueError for ids that a model with `limit` positions and `rows` embeddings cannot read after
-    `length` others."""
+    """ValueError for ids that a model with `limit` positions and `rows` embeddings cannot read after `length`
+    others."""
     if not ids:
         raise ValueError("nothing to read: give at least one token id")
     if length + len(ids) > limit:

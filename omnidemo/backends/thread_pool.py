@@ -1,8 +1,7 @@
-"""Threads that share a compiled pass, task by task: whoever is free takes the next one.
+"""Threads that share a compiled pass, task by task: a free thread takes the next task.
 
-Teams that split each product evenly wait for their slowest member, which on a machine that does other things
-is mostly one that is not running. Here the thread that answers never waits for another to begin, only for
-tasks that were begun.
+Teams that split each product evenly wait for their slowest member, which on a busy machine is mostly one that
+is not running. Here the answering thread never waits for another to begin, only for tasks that were begun.
 """
 
 from __future__ import annotations
@@ -18,14 +17,13 @@ from numpy.typing import NDArray
 
 from omnidemo.core.resources import usable_cores
 
-Queue = NDArray[np.int64]  # the numbers that the threads have in common
-# places on it; those that many write are on cache lines of their own
+Queue = NDArray[np.int64]  # the numbers that the threads share
+# places on it; those that many threads write have cache lines of their own
 TICKET, DONE, AWAKE, BUSY, WORK = 0, 8, 16, 17, 24
 SIZE = 48
 TASKS = 2  # of a large product, for each thread
-MOST = 8  # more threads wait for the memory
-# Looks for a task before other programs get a chance in between, and, where no pass is under way, before the
-# thread sleeps: one to two milliseconds in all.
+MOST = 8  # more threads only wait for memory
+# Looks for a task before the thread yields, and before it sleeps between passes: one to two milliseconds.
 SPINS_BEFORE_YIELD, SPINS_BEFORE_SLEEP = 300, 5000
 
 
@@ -35,15 +33,15 @@ def new_queue() -> Queue:
 
 @cache
 def pick_size(threads: int = 0) -> int:
-    """How many help the thread that answers: all of `threads` but that one. 0 stands for the cores, up to
-    `MOST`."""
+    """The number of helper threads beside the answering thread, for `threads` in all. 0 stands for the cores,
+    up to `MOST`."""
     usable = usable_cores()
     return (threads or min(usable, psutil.cpu_count(logical=False) or usable, MOST)) - 1
 
 
 def helping(size: int, run_worker: Callable[[Queue], None]) -> AbstractContextManager[Queue]:
-    """A queue that so many threads work on, awake or on their way; one that no thread works on where all are
-    busy, or there are none."""
+    """A queue that `size` threads work on. Where all are busy, or `size` is 0, a queue that no thread works
+    on."""
     pool = _pool(size, run_worker) if size else None
     return pool if pool is not None and pool.lock.acquire(blocking=False) else nullcontext(new_queue())
 
@@ -54,8 +52,8 @@ def _pool(size: int, run_worker: Callable[[Queue], None]) -> ThreadPool:
 
 
 class ThreadPool:
-    """Daemon threads that run `run_worker(queue)`, which returns when there has been no work for a while and
-    no pass is under way (BUSY), and then wait to be called."""
+    """Daemon threads that run `run_worker(queue)` when called. It returns when no pass is under way (BUSY)
+    and there has been no work for a while."""
 
     def __init__(self, size: int, run_worker: Callable[[Queue], None]) -> None:
         self.size, self.queue, self._run_worker = size, new_queue(), run_worker
@@ -73,7 +71,7 @@ class ThreadPool:
                 self._run_worker(self.queue)
 
     def __enter__(self) -> Queue:
-        """For whoever has acquired the lock."""
+        """The queue, with all threads called; the caller has acquired the lock."""
         self.queue[BUSY] = 1
         if self.queue[AWAKE] < self.size:
             for call in self._calls:

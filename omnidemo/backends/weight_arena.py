@@ -1,4 +1,4 @@
-"""The parts of the fused forward pass: a matrix, norms, layers, and one block of memory for weights."""
+"""The parts of the fused forward pass: matrices, norms, layers, and one block of memory for weights."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class Matrix:
 
 
 class IntegerMatrix(Matrix):
-    """The product in whole numbers with the packed weights of which `weight` is made, by activations of
-    `size` bytes; see `arithmetic/integer.py`. Slow."""
+    """Products in whole numbers with the packed weights of `weight`, by activations of `size` bytes; see
+    `arithmetic/integer.py`. Slow."""
 
     __slots__ = ("parts", "size")
 
@@ -110,8 +110,8 @@ class HeadNorms:
 
 
 def as_array(tensor: Tensor) -> NDArray[np.float32] | NDArray[np.float16]:
-    """The tensor's memory as a numpy array, for float32 or float16 on a CPU; elsewhere an empty array, which
-    nothing reads."""
+    """The tensor's memory as a numpy array, for float32 or float16 on a CPU; else an empty array, which is
+    never read."""
     return (
         tensor.numpy()
         if tensor.device.type == "cpu" and tensor.dtype in (torch.float32, torch.float16)
@@ -121,13 +121,13 @@ def as_array(tensor: Tensor) -> NDArray[np.float32] | NDArray[np.float16]:
 
 class WeightArena:
     """One block of memory for all weights of a model on a CPU. The system can back a large block with large
-    pages, so that a pass over all of it needs fewer page look-ups."""
+    pages, which need fewer page look-ups."""
 
     def __init__(self, numbers: int, arrays: int, kind: type[np.float32] | type[np.uint16]) -> None:
         self._left = np.empty(numbers + (arrays + 1) * LINE, kind)  # not touched yet
 
     def take(self, *shape: int) -> NDArray[Any]:
-        """The next array of this shape, which begins on a cache line."""
+        """The next array of this shape; it begins on a cache line."""
         begin = -self._left.ctypes.data % LINE // self._left.itemsize
         end = begin + math.prod(shape)
         found, self._left = self._left[begin:end].reshape(shape), self._left[end:]
@@ -166,8 +166,7 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """The weights as torch reads them, and the model whose parameters are views of them, by name in
-    `named`."""
+    """The weights in torch's form. The parameters of `model` are views of them, by name in `named`."""
 
     layers: list[Layer]
     norm: Norm
@@ -196,8 +195,8 @@ class Whole:
         )
 
     def in_integers(self, weights: Mapping[str, PackedMatrix | NDArray[np.float32]], size: int) -> Whole:
-        """The same, with products in whole numbers, by activations of `size` bytes, where the weights of a
-        name are packed."""
+        """The same with products in whole numbers, by activations of `size` bytes, where weights are
+        packed."""
 
         def made(matrix: Matrix, *names: str) -> IntegerMatrix:
             return IntegerMatrix(matrix, [weights[f"{name}.weight"] for name in names], size)
@@ -219,7 +218,7 @@ class Whole:
         return replace(self, layers=layers, head=made(self.head, head))
 
     def refresh(self) -> None:
-        """Bring what is derived from weights up to date."""
+        """Update what is derived from weights."""
         for layer in self.layers:
             layer.before.refresh()
             layer.after.refresh()
@@ -228,18 +227,17 @@ class Whole:
         self.norm.refresh()
 
     def empty(self) -> None:
-        """Part the model from its weights: as modules may refer to each other, it may stay until garbage is
-        collected."""
+        """Free the model's weights now: its modules may refer to each other, so it stays until garbage
+        collection."""
         for parameter in self.model.parameters():
             parameter.data = parameter.data.new_empty(0)
 
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """A model's weights as its file has them, by the names that `transformers` gives them: matrices in packed
-    forms, and in float32 what has none; and the arithmetic of products with them. `dequantized` makes a
-    `transformers` model with all of them in float32 on the CPU; ModelError, one sentence, where the file is
-    not there any more."""
+    """A model's weights as its file has them, by the names of `transformers`: matrices in packed forms, the
+    rest in float32; and the arithmetic of their products. `dequantized` makes a `transformers` model with all
+    of them in float32 on the CPU; ModelError, one sentence, where the file is gone."""
 
     weights: Mapping[str, PackedMatrix | NDArray[np.float32]]
     dequantized: Callable[[], Any]
@@ -250,12 +248,12 @@ class Packed:
         return sum(one.nbytes for one in self.weights.values())
 
     def in_integers(self, whole: Whole) -> Whole:
-        """What torch reads, with products in whole numbers."""
+        """Torch's form, with products in whole numbers."""
         return whole.in_integers(self.weights, integer.BYTES[self.arithmetic])
 
 
 def _joined(parts: list[nn.Parameter], memory: WeightArena | None) -> Tensor:
-    """One matrix of several, which become views of it; in a block of `memory` where there is one."""
+    """One matrix of several, which become views of it; in `memory` if there is any."""
     if memory is None:
         return _stacked(parts) if len(parts) > 1 else parts[0].detach()
     return _stacked(parts, torch.from_numpy(memory.take(sum(map(len, parts)), parts[0].shape[1])))

@@ -1,14 +1,13 @@
-"""What the arithmetics `int8` and `int16` are, in numpy: compiled products have the same bits, whatever the
-processor.
+"""The arithmetics `int8` and `int16` in numpy. Compiled products have the same bits on every processor.
 
-The activations of a row are quantized for each 32 columns: their scale d is the largest divided by the
-largest code, 127 or 32,767, and each becomes the whole number a next to x / d. Sums of code · a are exact.
-What follows is float32, one operation after the other, block by block:
+The activations of a row are quantized for each 32 columns: the scale d is the largest of them divided by the
+largest code, 127 or 32,767, and each becomes the whole number a nearest to x / d. Sums of code · a are exact.
+The rest is float32, one operation after the other, block by block:
 
     part  = Σ over the scales of the block: Σ(code · a) · scale, + minimum · Σa where there are minima
     total = total + part · d
 
-So a row has the same bits in any company.
+So a row has the same bits whatever other rows the pass has.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from omnidemo.backends.packed_forms import COLUMNS, LAYOUTS, PackedMatrix
 Array = NDArray[np.float32]
 BYTES = {"int8": 1, "int16": 2}  # of an activation
 TOPS = {1: 127, 2: 32_767}  # the largest code of an activation, by its bytes
-LEAST = 2.0**-100  # blocks whose largest activation is below count as zeros: the top / it must be a number
+LEAST = 2.0**-100  # blocks with a smaller largest activation are zeros: top / it must be finite
 
 
 class Quantized(NamedTuple):
@@ -34,8 +33,8 @@ class Quantized(NamedTuple):
 
 
 def quantize(x: Array, size: int) -> Quantized:
-    """Rows [rows, k] of whole blocks, in codes of so many bytes. Where one of a block is not finite, its
-    scale is no number, and so will be what comes of it."""
+    """Quantize rows [rows, k] of whole blocks to codes of `size` bytes. A block with a number that is not
+    finite gets a scale of NaN, and so do its products."""
     blocks, top = x.reshape(len(x), -1, COLUMNS), np.float32(TOPS[size])
     most = np.abs(blocks).max(-1, initial=0)
     finite, there = np.isfinite(most), np.isfinite(most) & (most >= LEAST)
@@ -47,7 +46,7 @@ def quantize(x: Array, size: int) -> Quantized:
 
 
 def multiply(matrix: PackedMatrix, x: Array, size: int) -> Array:
-    """x [rows, k] · Wᵀ [rows, n], with activations of so many bytes."""
+    """x [rows, k] · Wᵀ [rows, n], with activations of `size` bytes."""
     layout, coded, given = LAYOUTS[matrix.form], matrix.coded(), quantize(x, size)
     scales, minima = coded.numbers
     each = COLUMNS // layout.scales

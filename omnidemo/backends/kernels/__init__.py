@@ -1,2 +1,1 @@
-"""What numba compiles. `omnidemo.backends.compile_kernels` alone imports it, when its machine code is
-ready."""
+"""What numba compiles. Only `backends/compile_kernels.py` imports it, once the machine code is ready."""

@@ -1,5 +1,5 @@
-"""Accepting proposals in compiled code, as `Method.accept` does: those of a rollout within a round, and those
-that the host made, such as one copied from the text."""
+"""`Method.accept` in compiled code: for the proposals of a rollout, and for those that the host has made,
+such as copied ids."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from omnidemo.backends.kernels.rows_kernel import (
 
 @compiled
 def likelihood(scores: Scores, place: int, token: int) -> Any:
-    """The probability of a token at a place, by its logits and their `RowStats`."""
+    """The softmax of a token in a row of logits, from the row's `RowStats`."""
     return np.exp(np.float64(scores.logits[place, token]) - np.float64(scores.stats[place, 1])) / np.float64(
         scores.stats[place, 2]
     )
@@ -35,9 +35,9 @@ def likelihood(scores: Scores, place: int, token: int) -> Any:
 def judge_own(
     proposal: Whole, scores: Scores, choice: Choice, text: Text, accept_probs: Numbers, probs: Array
 ) -> tuple[int, Any]:
-    """(how many are accepted, the token after them), where no uniform number is used: what is accepted is the
-    target's own token, the most probable one or that of the noise. `probs` [T] is where rows are worked
-    on."""
+    """(accepted proposals, the token after them or NONE) where only the target's own token is accepted: the
+    most probable one, or that of the shared noise. No uniform number is used. `probs` [T] is scratch
+    space."""
     for place in range(len(proposal) + 1):
         token = own_token(place, scores, choice, text, probs)
         if place == len(proposal) or proposal[place] != token:
@@ -53,6 +53,7 @@ def judge_own(
 
 @compiled
 def own_token(place: int, scores: Scores, choice: Choice, text: Text, probs: Array) -> Any:
+    """The token that the target itself draws at a place."""
     sampling, simple = choice.sampling, plain(choice.sampling)
     if sampling.temperature == 0.0 and simple:
         return np.int64(scores.stats[place, 0])
@@ -77,9 +78,9 @@ def judge(
     proposal: Whole, bounds: Numbers, scores: Scores, choice: Choice, text: Text, at: int,
     accept_probs: Numbers, probs: Array
 ) -> tuple[int, int, int]:  # fmt: skip
-    """(how many are accepted, UNFINISHED or NONE for the token after them, uniform numbers used so far). With
-    a filter or a penalty `probs` [T] become the distribution of the last row that was looked at; those behind
-    the first rejection are never filtered."""
+    """(accepted proposals, UNFINISHED or NONE for the token after them, uniform numbers used so far). With a
+    filter or a penalty `probs` [T] becomes the distribution of the last row that was read. Rows after the
+    first rejection are not filtered."""
     sampling, simple, temperature = choice.sampling, plain(choice.sampling), choice.sampling.temperature
     for place in range(len(proposal) + 1):
         if not simple:
@@ -115,11 +116,13 @@ def judge_given(
     accept_probs: Numbers,
     target_probs: Numbers,
 ) -> tuple[int, Any, int]:
-    """(how many tokens of the `proposal` [m] are accepted, the token after them or NONE, uniform numbers
-    used), by the target's `logits` [m + 1, T] and their `stats` [m + 1, 4]. As `Method.accept` does it with q
-    = 1: where a token is rejected, p without it is drawn from; with shared noise a token is accepted where it
-    is what the target draws by it. It writes the `accept_probs` [m] of those that were judged, and the
-    `target_probs` [m + 1] of the proposal and then of the token written."""
+    """(accepted ids of the `proposal` [m], the token after them or NONE, uniform numbers used), from the
+    target's `logits` [m + 1, T] and their `stats` [m + 1, 4].
+
+    The rule is that of `Method.accept` with q = 1: a rejected token is replaced by a draw from p without it.
+    With shared noise a token is accepted where the target draws it itself. `accept_probs` [m] receives a
+    number for each judged token, `target_probs` [m + 1] those of the proposal and of the token written.
+    """
     sampling, at, vocabulary = choice.sampling, int64(0), logits.shape[1]
     scores = Scores(logits, logits[:0], stats)
     probs = np.empty(vocabulary, np.float32)

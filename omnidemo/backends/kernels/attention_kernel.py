@@ -1,13 +1,14 @@
 """Attention of a few rows to the keys and values of a cache.
 
-The queries that share a head of the keys are taken together, so that each key and value is read once for all
-of them, and the positions part by part: a part stays in the first cache between its scores and its sum, and
-threads can share a long text where heads do not come out even. A part's sum is weighted by its own maximum,
-and parts are joined in their order. So no number depends on who computed it, or on how many rows a pass has.
+Queries that share a key head are computed together, so that each key and value is read once for all of them.
+Positions are computed part by part: a part stays in the first cache between its scores and its sum, and
+threads can share a long text when there are fewer heads than threads. Each part is weighted by its own
+maximum, and parts are joined in order. So no number depends on the thread that computed it, or on the number
+of rows in a pass.
 
-The cache has the keys turned, `SPAN` positions side by side for each dimension. So scores are the same
-product as sums of values: lines of the cache are added up one after the other, each times a number of a row,
-and no sum is taken across the lanes of a vector.
+The cache holds keys transposed, SPAN positions side by side for each dimension. Scores are then the same
+product as sums of values: lines of the cache are added, each times a number of a row, and no sum runs across
+the lanes of a vector.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ from omnidemo.backends.kernels.packed_tiles import HALF, float16
 from omnidemo.backends.kernels.rows_kernel import compiled, exponential, int64, top
 from omnidemo.backends.kernels.work_queue import pointer
 
-PART = 2 * SPAN  # positions that are attended to at once
-AHEAD = 8192  # bytes between what is added and what is fetched
+PART = 2 * SPAN  # positions of one part
+AHEAD = 8192  # bytes between what is added and what is prefetched
 MOST = 6  # rows whose sums are in registers together
 PARTS = FOUR if WIDE else TWO  # vectors of each of these rows, as many as there is room for
 VECTORS = len(PARTS)
@@ -38,8 +39,8 @@ Lines = NDArray[np.float32] | NDArray[np.int16]  # the latter are float16's bits
 
 
 class Queries(NamedTuple):
-    """Queries that share the head `shared` of the keys: of the rows `first` … `first` + `rows` − 1 of a pass
-    that begins at the position `start`, the heads `head` … `head` + `each` − 1."""
+    """Queries that share the key head `shared`: rows `first` … `first` + `rows` − 1 of a pass that begins at
+    position `start`, heads `head` … `head` + `each` − 1."""
 
     first: int
     rows: int
@@ -51,7 +52,7 @@ class Queries(NamedTuple):
 
 @compiled
 def rotate(row: Array, at: int, cos: Array, sin: Array, out: Array) -> None:
-    """Rotary positions: out [D] = what stands in a row from `at` on, rotated."""
+    """Rotary positions: out [D] = the numbers of a row from `at` on, rotated."""
     half = len(out) // 2
     for i in range(half):
         left, right = row[at + i], row[at + half + i]
@@ -61,14 +62,14 @@ def rotate(row: Array, at: int, cos: Array, sin: Array, out: Array) -> None:
 
 @compiled
 def layer_of(cache: Cache, layer: int) -> Cache:
-    """Its keys and values, of those of all layers."""
+    """The cache of one layer."""
     address = cache.address + layer * 2 * cache.heads * cache.capacity * cache.dim * cache.number
     return Cache(address, cache.number, cache.heads, cache.capacity, cache.dim)
 
 
 @compiled
 def place_of(cache: Cache, values: int, head: int, position: int) -> int:
-    """Where the key of a position begins (`values` 0), or its value (1)."""
+    """The address of a position's key (`values` 0) or value (1)."""
     place = (values * cache.heads + head) * cache.capacity * cache.dim
     inside = position * cache.dim if values else position // SPAN * SPAN * cache.dim + position % SPAN
     return cache.address + (place + inside) * cache.number
@@ -76,7 +77,7 @@ def place_of(cache: Cache, values: int, head: int, position: int) -> int:
 
 @compiled
 def put(numbers: Array, cache: Cache, values: int, head: int, position: int) -> None:
-    """Write the key or the value of a position [D]; see `place_of`."""
+    """Write a position's key (`values` 0) or value (1) [D]."""
     address, apart = place_of(cache, values, head, position), 1 if values else SPAN
     if cache.number == 4:
         reals = carray(pointer(address), cache.dim * apart, np.float32)
@@ -90,7 +91,7 @@ def put(numbers: Array, cache: Cache, values: int, head: int, position: int) -> 
 
 @compiled
 def halved(x: Any) -> Any:
-    """The bits of the float16 that is nearest to a float32, ties to even; infinite beyond its range."""
+    """The bits of the float16 nearest to a float32, ties to even; infinite beyond its range."""
     bits = int64(np.float32(x).view(np.int32))
     rest, sign = bits & 0x7FFFFFFF, bits >> 16 & 0x8000
     if rest >= 0x47800000:
@@ -106,11 +107,12 @@ def halved(x: Any) -> Any:
 def attend(
     wide: Array, who: Queries, cache: Cache, cos: Array, sin: Array, begin: int, end: int, out: Array
 ) -> None:
-    """Attend to the positions `begin` … `end` − 1, `begin` a multiple of PART: `out` [rows · each, D + 2], a
-    row's heads behind one another, are sums of values, weighted by e^(score − maximum), the maximum, and the
-    sum of the weights. A row sees the positions up to its own.
+    """Attend to the positions begin … end − 1; `begin` is a multiple of PART. A row sees the positions up to
+    its own. `out` [rows · each, D + 2] are, head after head of a row, sums of values weighted by e^(score −
+    maximum), the maximum, and the sum of the weights.
 
-    `wide` [T, (H + 2 Hkv) · D] are queries that are not rotated yet, cos and sin are [positions, D]."""
+    `wide` [T, (H + 2 Hkv) · D] are queries that are not rotated yet; cos and sin are [positions, D].
+    """
     dim, size = cache.dim, who.rows * who.each
     queries, scores = np.empty((size, dim), np.float32), np.empty((size, PART), np.float32)
     sums = np.empty((size, dim + 2), np.float32)
@@ -122,7 +124,7 @@ def attend(
     for low in range(begin, end, PART):
         high = min(end, low + PART)
         for first in range(low, high, SPAN):
-            # whole vectors of keys, of which the last ones may be none yet
+            # whole vectors of keys; the last ones may not be written yet
             width = min(SPAN, (high - first + LANES - 1) // LANES * LANES)
             mix(queries[:, :dim], cache, place_of(cache, int64(0), who.shared, first), dim, width, SPAN,
                 scores[:, first - low : first - low + width])  # fmt: skip
@@ -137,8 +139,8 @@ def attend(
 
 @compiled
 def weigh(scores: Array, seen: int, out: Array, dim: int) -> None:
-    """Turn the first `seen` scores into e^(factor · (score − the highest)), and the others into nothing; the
-    highest, times the factor 1 / √D, and their sum stand behind the D numbers of `out`."""
+    """Replace the first `seen` scores by e^(factor · (score − maximum)), factor = 1 / √D, and the others by
+    0. Factor · maximum and the sum of the weights follow the D numbers of `out`."""
     factor, high, total = np.float32(1.0 / math.sqrt(dim)), np.float32(-np.inf), np.float32(0.0)
     if seen > 0:
         high = np.float32(top(scores[:seen]))
@@ -155,7 +157,7 @@ def join(into: Array, more: Array, dim: int) -> None:
     """Add the sums of another part of the positions."""
     for row in range(len(into)):
         if more[row, dim + 1] == 0.0:
-            continue  # it is behind what the row sees
+            continue  # the part is later than the row
         high = max(into[row, dim], more[row, dim])
         left, right = exponential(into[row, dim] - high), exponential(more[row, dim] - high)
         for i in range(dim):
@@ -166,7 +168,7 @@ def join(into: Array, more: Array, dim: int) -> None:
 
 @compiled
 def write(sums: Array, who: Queries, out: Array) -> None:
-    """out [T, H · D] = the means that sums are of, in the places of their heads."""
+    """Write weighted means to `out` [T, H · D], at the places of their heads."""
     dim = sums.shape[1] - 2
     for query in range(len(sums)):
         factor, at = np.float32(1.0) / sums[query, dim + 1], (who.head + query % who.each) * dim
@@ -177,8 +179,8 @@ def write(sums: Array, who: Queries, out: Array) -> None:
 
 @compiled
 def mix(weights: Array, cache: Cache, address: int, lines: int, width: int, apart: int, out: Array) -> None:
-    """out [R, width] = weights [R, lines] · what a cache has at an address: so many lines, each `apart`
-    numbers from the one before. The rows of `weights` and `out` may lie apart."""
+    """out [R, width] = weights [R, lines] · the lines of a cache at an address, `apart` numbers from one line
+    to the next. The rows of `weights` and `out` may be strided."""
     if cache.number == 4:
         mix_reals(weights, carray(pointer(address), (lines, apart), np.float32)[:, :width], out)
     else:
@@ -187,7 +189,7 @@ def mix(weights: Array, cache: Cache, address: int, lines: int, width: int, apar
 
 @compiled
 def mix_lines(weights: Array, values: Lines, out: Array) -> None:
-    """out [R, D] = weights [R, P] · values [P, D]; the rows of each may lie apart."""
+    """out [R, D] = weights [R, P] · values [P, D]. The rows of each may be strided."""
     rows, dim = len(weights), values.shape[1]
     wide, whole = dim - dim % (VECTORS * LANES), dim - dim % LANES
     strips = (rows + MOST - 1) // MOST
@@ -204,7 +206,7 @@ def mix_lines(weights: Array, values: Lines, out: Array) -> None:
         mix_rest(weights, values, whole, out)
 
 
-# Not in any order, as other loops: the number of lines must not decide in which one they are added up.
+# Without `fastmath`: the order of the sum must not depend on the number of lines.
 @njit(cache=True, error_model="numpy")
 def mix_rest(weights: Array, values: Lines, begin: int, out: Array) -> None:
     """`mix_lines` from the column `begin` on."""

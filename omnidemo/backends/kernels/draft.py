@@ -1,5 +1,4 @@
-"""Drawing several drafter tokens in a row without coming back for each: read a token, draw the next, follow
-the trie, and again."""
+"""A rollout in compiled code: read a token, draw the next, follow the trie, and again."""
 
 from __future__ import annotations
 
@@ -50,15 +49,16 @@ def roll_out(
     workers: Workers, side: Side, rule: Rule, slot_limit: int, draft_limit: int, choice: Choice, names: Whole,
     stop: Stop, draft: Draft
 ) -> tuple[int, int, int, int]:  # fmt: skip
-    """Read what the `side` has not read (if that is nothing, draft.rows[0] are its logits), and make the
-    draws of `NgramExact.draft`: (how many, tokens read for them and not thrown away, slots that came of them;
-    −1 where a walk could not be ended, and all tokens that were read).
+    """Read the unread ids of the `side` (without any, draft.rows[0] are the logits), and make the draws of
+    `NgramExact.draft`. Returns (draws; tokens read and kept; slots, −1 where a walk could not be finished;
+    all tokens read).
 
-    `slot_limit`: the first slot's limit; no slot begins after `draft_limit` drafter tokens. At temperature 0
-    the most probable token is drawn. Some of what is drafted is left among what the side has seen. With
-    shared noise the first slot is of the next token; `names` [D] are the target tokens that tokens propose by
-    themselves, −1 for none (no names where the target itself draws). Nothing is drawn after a slot of one
-    token that is among the side's ends."""
+    `slot_limit` is the first slot's limit; no slot begins after `draft_limit` drafter tokens. At temperature
+    0 the most probable token is drawn. Drafted tokens stay marked as seen until `unmark` is called. With
+    shared noise the first slot is that of the next token, and `names` [D] are the target tokens that drafter
+    tokens propose by themselves, −1 for none (empty where the target draws its own). Nothing is drawn after a
+    slot of one token that is among the side's ends.
+    """
     rows, states, notes, draft_probs, distributions, slots, bounds = draft
     sampling, uniforms, noise = choice
     model, given, start, (seen, ends) = side
@@ -158,7 +158,7 @@ def read_on(
     rows: Array,
     states: Array,
 ) -> int:
-    """Read the drafted tokens, one by one, as far as `until`."""
+    """Read the drafted tokens, one by one, up to `until`."""
     for token in range(read, until):
         row = slice(token + 1, token + 2)
         scores = Scores(rows[row], states[row], np.empty((0, 4), np.float32))
@@ -168,7 +168,7 @@ def read_on(
 
 @compiled
 def follow(seen: Marks, before: int, tokens: Whole) -> None:
-    """Count as seen what was so before the draft, and these tokens of it."""
+    """Mark as seen what was seen before the draft, and these tokens of it."""
     unmark(seen, before)
     mark_all(seen, tokens)
 
@@ -178,9 +178,9 @@ def draw(
     row: Array, needed: Limits, limit: int, sampling: Sampling, seen: Marks, uniform: float, probs: Array,
     racing: bool
 ) -> int:  # fmt: skip
-    """A token by logits [V] among those whose `needed` is within the limit, −1 where there is none or they
-    are not finite. `probs` [V] becomes what it was drawn from, at temperature 0 the masked logits after the
-    penalty. TO_RACE where it is still to be drawn from them."""
+    """A token from logits [V] among those whose `needed` is within the limit. −1 where there is none, or
+    logits are not finite. TO_RACE where the race of shared noise decides. `probs` [V] becomes the
+    distribution; at temperature 0 the masked logits after the penalty."""
     temperature, simple = sampling.temperature, plain(sampling)
     if temperature == 0.0 or not simple:
         masked_logits(row, needed, limit, probs)
@@ -204,14 +204,14 @@ def draw(
 
 @compiled
 def masked_logits(row: Array, needed: Limits, limit: int, probs: Array) -> None:
-    """The logits [V] of which the `needed` is within the limit; −∞ for the others."""
+    """The logits [V], −∞ where `needed` exceeds the limit."""
     for i in range(len(row)):
         probs[i] = row[i] if needed[i] <= limit else np.float32(-np.inf)
 
 
 @compiled
 def masked_top(row: Array, needed: Limits, limit: int) -> Any:
-    """The highest of them."""
+    """The highest logit whose `needed` is within the limit."""
     bits, lowest, within = row.view(np.int32), np.int32(-(1 << 31)), np.int32(limit)
     high = lowest
     for i in range(len(row)):
@@ -223,8 +223,9 @@ def masked_top(row: Array, needed: Limits, limit: int) -> Any:
 def masked_softmax(
     row: Array, needed: Limits, limit: int, high: float, temperature: float, probs: Array, sums: Numbers
 ) -> None:
-    """Their softmax [V] at a temperature, and its running sums as of `block_sums`. In one go, for there is a
-    draw to each token that is drafted, and a loop that writes where it reads takes twice as long."""
+    """The softmax [V] at a temperature over logits whose `needed` is within the limit, and its running sums
+    as `block_sums` makes them. One loop for all of it: it runs for every drafted token, and writing to the
+    array that is read would take twice as long."""
     within, factor, full = np.int32(limit), np.float32(1.0 / temperature), len(probs) // BLOCK
     whole: Any = np.float32(0.0)
     for i in range(len(row)):
@@ -252,13 +253,13 @@ def masked_softmax(
 
 @compiled
 def probability(probs: Array, drawn: int, temperature: float) -> Any:
-    """That of what `draw` drew: at temperature 0 what it would be at temperature 1."""
+    """The probability of a drawn token; at temperature 0 that at temperature 1."""
     return probs[drawn] if temperature > 0.0 else np.float32(1.0) / mass(probs, probs[drawn], np.float32(1.0))
 
 
 @compiled
 def find(keys: Whole, vocabulary: int, node: int, token: int) -> int:
-    """The child of a node by a token, 0 where there is none; see `TrieTable`."""
+    """The child of a node by a token, 0 for none; see `TrieTable`."""
     wanted = node * vocabulary + token
     begin = wanted * SPREAD % (len(keys) - PROBES)
     for slot in range(begin, begin + PROBES):

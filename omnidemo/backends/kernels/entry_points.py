@@ -1,5 +1,5 @@
-"""The functions that are called from outside. Run as a program, this compiles all of them and keeps the
-machine code, so that another process has it in half a second."""
+"""The functions that Python calls. Run as a program, this module compiles all of them and keeps the machine
+code; another process then loads it in half a second."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ ENTRIES = (
 
 
 def compile_all() -> None:
-    """Compile for the types that are used; a moment where another process has left its machine code."""
+    """Compile all entry points for their types; with kept machine code this takes a moment."""
     token_prob(zeros(1), 0)
     inverse_cdf(np.ones(1, np.float32), 0.5)
     block_sums(zeros(1), np.zeros(1))
@@ -91,7 +91,7 @@ def compile_all() -> None:
     learn_chain(right, agreed.weights, agreed.squares, made, numbers, whole(1))
     run_worker(WORKERS.queue)
     for entry in ENTRIES:
-        # other types would be a mistake, and would keep an answer waiting for seconds
+        # Other types are a mistake, and would make an answer wait for seconds.
         entry.disable_compile()
 
 

@@ -1,4 +1,4 @@
-"""Arguments of the types that are used, for a model of nothing but zeros."""
+"""Arguments of the types that kernels are compiled for, of a model of zeros."""
 
 from __future__ import annotations
 

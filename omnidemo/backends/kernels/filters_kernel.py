@@ -1,8 +1,8 @@
-"""The compiled form of `SamplingParams.probs` and of `RepetitionPenalty`: what top-k, top-p, min-p and the
-penalty make of one row.
+"""`SamplingParams.probs` and `RepetitionPenalty` in compiled code: top-k, top-p, min-p and the penalty on one
+row.
 
-Nothing is sorted. What cannot stay is left out by one comparison of the row, and the rest, some dozens of
-tokens as a rule, is cut where it is found by halving.
+Nothing is sorted. One comparison of the row leaves out the tokens that cannot stay. The rest, some dozens as
+a rule, is cut at a border that is found by bisection.
 """
 
 from __future__ import annotations
@@ -17,25 +17,24 @@ from omnidemo.backends.kernels import examples
 from omnidemo.backends.kernels.outlined import outlined
 from omnidemo.backends.kernels.rows_kernel import compiled, exponential, mass, ordered, softmax_, top
 
-GROUP = 256  # tokens that are looked at together
-FARTHEST = np.float32(87.0)  # what is less probable than e⁻⁸⁷ of the most probable token counts as nothing
-# how far below the highest logit the best k are looked for at first, and how much further
+GROUP = 256  # tokens that are compared together
+FARTHEST = np.float32(87.0)  # logits further below the highest have probability 0
+# distance below the highest logit in which top-k is searched first, and the factor of the next distances
 STEP, WIDER = np.float32(4.0), np.float32(1.5)
-# so much further than needed is looked, for what may be rounded: in exponents, and of logits
+# added to a distance because of rounding: in exponents, and as a share of logits
 MARGIN, ROUNDING = 1e-3, np.float32(1e-6)
 
 
 @compiled
 def plain(sampling: Sampling) -> Any:
-    """Whether a softmax at the temperature (or at temperature 0 the most probable token) is all that is asked
-    for."""
+    """Whether the draw is from a softmax alone, or at temperature 0 the argmax alone."""
     unfiltered = sampling.top_k == 0 and sampling.top_p == 1.0 and sampling.min_p == 0.0
     return sampling.penalty == 1.0 and (sampling.temperature == 0.0 or unfiltered)
 
 
 @compiled
 def mark(seen: Marks, token: int) -> None:
-    """Count a token as seen; nothing where nobody asks."""
+    """Count a token as seen. Without a penalty nothing happens."""
     if len(seen.there) and not seen.there[token]:
         seen.there[token] = True
         seen.ids[0] += 1
@@ -44,13 +43,14 @@ def mark(seen: Marks, token: int) -> None:
 
 @compiled
 def mark_all(seen: Marks, tokens: Any) -> None:
+    """Count tokens as seen."""
     for token in tokens:
         mark(seen, np.int64(token))
 
 
 @compiled
 def unmark(seen: Marks, count: int) -> None:
-    """Take back all but the first `count` tokens that were seen."""
+    """Keep only the first `count` tokens as seen."""
     for place in range(count, seen.ids[0]):
         seen.there[seen.ids[1 + place]] = False
     seen.ids[0] = count
@@ -58,15 +58,15 @@ def unmark(seen: Marks, count: int) -> None:
 
 @compiled
 def cut(probs: Array, high: Any, factor: Any, top_k: int, top_p: float, min_p: float) -> None:
-    """Logits [V], of which the `highest` is known, become their softmax at the temperature 1 / `factor`,
-    without what top-k (0: none), top-p and min-p leave out."""
+    """Replace logits [V], whose maximum is `high`, by their softmax at temperature 1 / `factor` after top-k
+    (0: off), top-p and min-p."""
     whole, reach = 0.0, FARTHEST / factor
     if top_k > 0:
         farthest, reach = reach, min(reach, STEP)
         while reach < farthest and within(probs, high - reach) < top_k:
             reach = min(farthest, reach * WIDER)
     elif top_p < 1.0:
-        # All that is farther away has less than 1 − top-p of the mass, so top-p is full before it.
+        # Everything beyond this distance has less than 1 − top-p of the mass.
         whole = np.float64(mass(probs, high, factor))
         reach = (
             np.float32(min(np.float64(FARTHEST), np.log(len(probs) / ((1.0 - top_p) * whole)) + MARGIN))
@@ -103,7 +103,7 @@ def cut(probs: Array, high: Any, factor: Any, top_k: int, top_p: float, min_p: f
 
 @compiled
 def within(row: Array, least: Any) -> Any:
-    """How many of some numbers are at least so large."""
+    """How many numbers are at least `least`."""
     count = np.int32(0)
     for i in range(len(row)):
         count += np.int32(row[i] >= least)
@@ -112,7 +112,8 @@ def within(row: Array, least: Any) -> Any:
 
 @compiled
 def gather(row: Array, least: Any, ids: Whole, keys: NDArray[np.int32]) -> None:
-    """Where they are, in order, and their bits so that they are in order."""
+    """The indices of the numbers that are at least `least`, in order, and their bits as sortable integers
+    (`ordered`)."""
     bits, count = row.view(np.int32), 0
     for start in range(0, len(row), GROUP):
         end, there = min(len(row), start + GROUP), np.int32(0)
@@ -127,13 +128,13 @@ def gather(row: Array, least: Any, ids: Whole, keys: NDArray[np.int32]) -> None:
 
 @compiled
 def keep(ids: Whole, keys: NDArray[np.int32], weights: Numbers, need: float) -> Any:
-    """Of the tokens keep those with the highest keys: each stays while the weights before it add up to less
-    than `need`, the first one always, among equals those with the lowest ids. They move to the front, in
-    order; how many there are."""
+    """Keep the tokens with the highest keys: each stays while the weights before it add up to less than
+    `need`; the first stays always. Among equals the lowest ids stay. They move to the front, in order;
+    returns their number."""
     low, high = np.int64(keys[0]), np.int64(keys[0])
     for i in range(len(keys)):
         low, high = min(low, np.int64(keys[i])), max(high, np.int64(keys[i]))
-    while low < high:  # the highest key from which on they are enough, or the lowest one
+    while low < high:  # the highest key from which on the weights reach `need`, else the lowest key
         middle = (low + high + 1) >> 1
         if above(keys, weights, middle) >= need:
             low = middle
@@ -151,7 +152,7 @@ def keep(ids: Whole, keys: NDArray[np.int32], weights: Numbers, need: float) -> 
 
 @compiled
 def above(keys: NDArray[np.int32], weights: Numbers, least: int) -> Any:
-    """Σ of the weights whose keys are at least so large."""
+    """Σ of the weights whose keys are at least `least`."""
     total = 0.0
     for i in range(len(keys)):
         total += weights[i] if keys[i] >= least else 0.0
@@ -160,8 +161,8 @@ def above(keys: NDArray[np.int32], weights: Numbers, least: int) -> Any:
 
 @compiled
 def distribution(probs: Array, sampling: Sampling, seen: Marks) -> bool:
-    """Logits [V] become the distribution that is drawn from, at temperature 0 the logits after the penalty.
-    False where they are not finite; then they become what is not a number."""
+    """Replace logits [V] by the distribution that is drawn from; at temperature 0 by the logits after the
+    penalty. False where logits are not finite; then all become NaN."""
     temperature, by = sampling.temperature, np.float32(sampling.penalty)
     for place in range(1, 1 + seen.ids[0]):
         logit = probs[seen.ids[place]]

@@ -1,4 +1,4 @@
-"""A whole pass of a few rows over weights of any form, which threads may share.
+"""A pass of a few rows over weights of any form, which threads may share.
 
 At batch 1 a small model spends as long between its products as in them when each step is a call of its own.
 """
@@ -76,7 +76,7 @@ from omnidemo.backends.thread_pool import (
 )
 from omnidemo.backends.thread_pool import SIZE as LENGTH
 
-WORTH_SHARING = 60_000  # multiplications of attention that take longer than to find a thread that helps
+WORTH_SHARING = 60_000  # multiplications of attention that take longer than waking a thread
 # A layer's matrices in the table: queries, keys and values [n, H], out [H, heads · D], gate and up [inner,
 # H], down [H, inner].
 QUERY, MIX, GATE, DOWN, EACH_LAYER = 0, 3, 4, 6, 7
@@ -86,8 +86,8 @@ QUERY, MIX, GATE, DOWN, EACH_LAYER = 0, 3, 4, 6, 7
 def forward(
     workers: Workers, model: Model, ids: Whole, start: int, scores: Scores, temperature: float
 ) -> None:
-    """A pass: read `ids` [T] at positions start… into the cache of the `model`, and write the `scores` of the
-    last rows, their `stats` for the `temperature`."""
+    """Read `ids` [T] at positions start… into the cache of the `model`, and write the `scores` of the last
+    rows, with their `stats` at the `temperature`."""
     logits, states, stats = scores
     unread, chunk = len(ids) - len(logits), workers.chunk
     for begin in range(0, len(ids), chunk):
@@ -101,7 +101,7 @@ def forward(
 
 @compiled
 def read(workers: Workers, model: Model, ids: Whole, start: int, logits: Array, states: Array) -> None:
-    """`forward` for one chunk."""
+    """`forward` of one chunk."""
     queue, tasks, _ = workers
     kept, matrices, norms, last, bias, of_heads, cos, sin, eps = model
     count, rows, layers, width, inner = len(ids), len(logits), len(norms), len(last), matrices[GATE, COUNT]
@@ -110,8 +110,8 @@ def read(workers: Workers, model: Model, ids: Whole, start: int, logits: Array, 
     mixed = np.empty((count, bias.shape[1] - 2 * kept.heads * kept.dim), np.float32)
     gated = np.empty((count, inner), np.float32)
     quantized = np.empty((count, max(width, mixed.shape[1], inner) // COLUMNS * BLOCK_WIDTH), np.float32)
-    # As many of the keys' heads for each thread, in a small pass for half of the threads: two threads have
-    # three done no sooner than four.
+    # Only where each thread gets equally many key heads: two threads take as long for three heads as for
+    # four.
     by_heads = count <= BLOCK and 1 < tasks <= TASKS * kept.heads and kept.heads % max(1, tasks // TASKS) == 0
     for row in range(count):
         look_up(matrices[EACH_LAYER * layers + 1], ids[row], x[row])
@@ -157,9 +157,9 @@ def read(workers: Workers, model: Model, ids: Whole, start: int, logits: Array, 
 
 @compiled
 def run_rows(workers: Workers, kind: int, matrices: Whole, x: Array, quantized: Array, out: Array) -> None:
-    """PRODUCT: out = x · Wᵀ, the rows of W being those of some matrices of the table. GATED: these are gate
-    and up, and out = silu(x · gateᵀ) · (x · upᵀ). ROW_STATS: the stats `out` of logits x; a task is a row.
-    `quantized` has room for x as whole numbers."""
+    """PRODUCT: out = x · Wᵀ, where W is the stack of `matrices`. GATED: `matrices` are gate and up, and out =
+    silu(x · gateᵀ) · (x · upᵀ). ROW_STATS: `out` are the stats of logits x, one task a row. `quantized` has
+    room for x in whole numbers."""
     queue, tasks, _ = workers
     n = out.shape[1] if kind != ROW_STATS else len(x)
     each = max(16, (n + tasks - 1) // tasks + 15 & -16) if kind != ROW_STATS else 1
@@ -172,7 +172,7 @@ def run_rows(workers: Workers, kind: int, matrices: Whole, x: Array, quantized: 
 
 @compiled
 def quantize(queue: Queue, matrices: Whole, x: Array, out: Array) -> None:
-    """Quantize what a product reads, once for all of its matrices, where one of them asks for it."""
+    """Quantize the input of a product, once for all its matrices, if one of them needs that."""
     for which in range(len(matrices)):
         if matrices[which, FORM] >= INT8:
             queue[QUANTIZED] = out.ctypes.data
@@ -187,9 +187,8 @@ def quantize(queue: Queue, matrices: Whole, x: Array, out: Array) -> None:
 def run_attention(
     queue: Queue, wide: Array, start: int, cache: Cache, cos: Array, sin: Array, out: Array
 ) -> None:
-    """Attention of the queries in `wide`, not rotated yet, to the keys and values in the cache, from [T, (H +
-    2 Hkv) · D] to `out` [T, H · D]; see `store`. A task is what shares a head of the keys: of `BLOCK` rows,
-    or of fewer and one part of the positions."""
+    """Attention of the queries in `wide` [T, (H + 2 Hkv) · D], not rotated yet, to the cache; `out` is [T, H
+    · D]. A task is one key head with BLOCK rows, or with fewer rows and one part of the positions."""
     rows, groups, dim = len(wide), cache.heads, cache.dim
     heads, blocks = out.shape[1] // dim, (rows + BLOCK - 1) // BLOCK
     parts = (start + rows + PART - 1) // PART if blocks == 1 else 1
@@ -212,9 +211,9 @@ def run_heads(
     queue: Queue, matrices: Whole, x: Array, quantized: Array, bias: Array, norms: Array, wide: Array,
     start: int, cache: Cache, cos: Array, sin: Array, out: Array,
 ) -> None:  # fmt: skip
-    """Queries, keys and values of a few rows x [T, H], and attention: a task is what belongs to one head of
-    the keys, from the product to what is attended. Nothing of it crosses from core to core in between. `wide`
-    [T, (H + 2 Hkv) · D] is where they work."""
+    """Queries, keys and values of a few rows x [T, H], and their attention. A task is one key head from its
+    product to its attention, so that no data crosses between cores. `wide` [T, (H + 2 Hkv) · D] is scratch
+    space."""
     queue[KIND], queue[ROWS], queue[X], queue[OUT] = HEADS, len(x), x.ctypes.data, out.ctypes.data
     queue[WIDE], queue[PROJECTIONS], queue[WIDTH] = wide.ctypes.data, matrices.ctypes.data, x.shape[1]
     queue[BIAS], queue[NORMS] = bias.ctypes.data, norms.ctypes.data if len(norms) else 0
@@ -225,6 +224,7 @@ def run_heads(
 
 @compiled
 def describe(queue: Queue, heads: int, cache: Cache, start: int, cos: Array, sin: Array) -> None:
+    """Write the fields that all attention tasks read."""
     queue[CACHE], queue[NUMBER], queue[QUERIES] = cache.address, cache.number, heads
     queue[GROUPS], queue[CAPACITY] = cache.heads, cache.capacity
     queue[DIM], queue[START], queue[COS], queue[SIN] = cache.dim, start, cos.ctypes.data, sin.ctypes.data
@@ -232,20 +232,20 @@ def describe(queue: Queue, heads: int, cache: Cache, start: int, cos: Array, sin
 
 @compiled
 def run_all(queue: Queue, tasks: int) -> None:
-    """Do the work that has been written, together with the threads of the queue."""
+    """Do the tasks that have been written, together with the threads of the queue."""
     offer(queue, tasks)
     take_tasks(queue.ctypes.data, 0)
     looks = 0
     while look(queue, DONE) < tasks:
         looks += 1
         if looks > SPINS_BEFORE_SLEEP:
-            sched_yield()  # whoever has the last task may be waiting for this core
+            sched_yield()  # the thread with the last task may be waiting for this core
 
 
 @njit(cache=True, nogil=True)
 def run_worker(queue: Queue) -> None:
-    """Take tasks until no pass is under way and there have been none for a while. A task of a long prompt
-    takes longer than that, so within a pass a thread that has done its own must not go."""
+    """Take tasks until no pass is under way and none has come for a while. Within a pass a thread waits for
+    the next step: a task of a long prompt takes longer than that while."""
     add(queue, AWAKE, 1)
     idle = 0
     while idle < SPINS_BEFORE_SLEEP or look(queue, BUSY):
@@ -257,9 +257,9 @@ def run_worker(queue: Queue) -> None:
 
 @compiled
 def run_tasks(address: int, alone: int) -> int:
-    """Do tasks of the queue at an address as long as there are any; whether there were. `alone`: do so many
-    that no other thread sees."""
-    # not the array itself, whose owners all threads would count all the time
+    """Do the tasks of the queue at an address until there are none; whether there were any. `alone`: do this
+    many, which no other thread sees."""
+    # an address, because all threads would count the references of an array
     queue, any_done = carray(pointer(address), LENGTH, np.int64), 0
     for task in range(alone):
         do_task(queue, task)

@@ -1,6 +1,6 @@
 """The steps of a pass of a few rows, and the tasks of them that threads take from the queue.
 
-A model is a table of matrices; which form one has is asked once for a task, never in a loop.
+A model is a table of matrices. The form of a matrix is read once a task, never in a loop.
 """
 
 from __future__ import annotations
@@ -33,21 +33,18 @@ from omnidemo.backends.thread_pool import WORK, Queue
 PRODUCT, GATED, ATTENTION, ROW_STATS, HEADS = range(5)
 KIND, ROWS, X, OUT, PARTS, N, K, EACH = range(WORK, WORK + 8)
 CACHE, QUERIES, GROUPS, CAPACITY, DIM, START, COS, SIN = range(WORK + 4, WORK + 12)  # after the first four
-# how many matrices of the table, from PARTS on, are multiplied as one that has the rows of all
-MATRICES = WORK + 12
+MATRICES = WORK + 12  # how many matrices of the table, from PARTS on, are multiplied as one
 WIDE, PROJECTIONS, WIDTH, BIAS, NORMS = range(WORK + 13, WORK + 18)  # of heads, after all others
 SUMS = WORK + 18  # of attention: where the sums of parts are written, or 0
 QUANTIZED = WORK + 19  # what a product reads in whole numbers
 NUMBER = WORK + 20  # bytes of a number of the cache
 BLOCK = 8  # rows whose attention is computed together
-# A matrix, in a row of a table: its form, where it begins, how many rows it has, and, where the form is of
-# INT16, the address of what multiplies with it.
+# A matrix as a row of the table: its form, address and rows; for INT16 the address of its product function.
 FORM, ADDRESS, COUNT, PRODUCTS, ENTRY = range(5)
 
 
 class Rows(NamedTuple):
-    """Rows of float32 numbers: where the first begins, how many there are, and how many numbers lie from one
-    to the next."""
+    """Float32 rows: the address of the first, their number, and numbers from one row to the next."""
 
     address: int
     rows: int
@@ -55,8 +52,8 @@ class Rows(NamedTuple):
 
 
 class Read(NamedTuple):
-    """Rows that a product reads: where they begin in float32, how many there are, how many numbers each has,
-    and where they begin as they are quantized, if a matrix asks for that."""
+    """The input of a product: the address of the float32 rows, their number and width, and the address of the
+    same rows quantized, if a matrix needs them."""
 
     address: int
     rows: int
@@ -66,8 +63,8 @@ class Read(NamedTuple):
 
 @compiled
 def multiply_rows(matrix: Whole, begin: int, end: int, x: Read, out: Rows) -> None:
-    """out = x · Wᵀ for the rows begin … end − 1 of a matrix in the table, all of whose columns x has; `begin`
-    is a multiple of 16."""
+    """out = x · Wᵀ for the rows begin … end − 1 of a matrix in the table. x has all columns; `begin` is a
+    multiple of 16."""
     n, k, address = end - begin, x.width, place_of(matrix, begin, x.width)
     rows = carray(pointer(x.address), (x.rows, k), np.float32)
     form = matrix[FORM]
@@ -89,7 +86,7 @@ def multiply_rows(matrix: Whole, begin: int, end: int, x: Read, out: Rows) -> No
 
 @compiled
 def place_of(matrix: Whole, row: int, k: int) -> int:
-    """Where a row begins in a matrix of k columns, or the group of sixteen that it is the first of."""
+    """The address of a row, or of the group of sixteen rows that it begins, in a matrix of k columns."""
     if matrix[FORM] == FLOAT32:
         return matrix[ADDRESS] + 4 * k * row
     if matrix[FORM] == BFLOAT16:
@@ -99,7 +96,7 @@ def place_of(matrix: Whole, row: int, k: int) -> int:
 
 @compiled
 def look_up(matrix: Whole, row: int, out: Array) -> None:
-    """Row of a matrix in float32, or packed, to out [k]."""
+    """Copy a row of a float32 or packed matrix to `out` [k]."""
     k = len(out)
     if matrix[FORM] == FLOAT32:
         append(out, int64(0), carray(pointer(place_of(matrix, row, k)), k, np.float32))
@@ -123,9 +120,8 @@ def add_normed(x: Array, more: Array, weight: Array, eps: float, out: Array) -> 
 
 @compiled
 def norm_heads(wide: Array, begin: int, end: int, norms: Array, which: int) -> None:
-    """Put the root mean square norm of each head in place of it: of the heads `begin` to `end` in each row of
-    `wide` [T, (H + 2 Hkv) · D]. `norms` [2 D + 1] are the weights for queries (`which` 0), those for keys
-    (1), and ε."""
+    """Apply the root mean square norm to the heads begin … end − 1 of each row of `wide` [T, (H + 2 Hkv) ·
+    D], in place. `norms` [2 D + 1] are the weights for queries (`which` 0) and keys (1), and ε."""
     dim = len(norms) // 2
     weight, eps = norms[which * dim : (which + 1) * dim], norms[2 * dim]
     for row in range(len(wide)):
@@ -140,11 +136,11 @@ def norm_heads(wide: Array, begin: int, end: int, norms: Array, which: int) -> N
 
 @compiled
 def store(wide: Array, start: int, cache: Cache, cos: Array, sin: Array, begin: int, end: int) -> None:
-    """Write keys, rotated by their positions, and values into the cache of a layer, from the position `start`
-    on: those of the heads `begin` to `end`.
+    """Write the rotated keys and the values of the heads begin … end − 1 into a layer's cache, from position
+    `start` on.
 
-    `wide` [T, (H + 2 Hkv) · D] are queries, keys and values; cos and sin [positions, D]: the sines' first
-    half is negative.
+    `wide` [T, (H + 2 Hkv) · D] are queries, keys and values. cos and sin are [positions, D]; the first half
+    of a sine row is negative.
     """
     dim = cache.dim
     heads, key = wide.shape[1] // dim - 2 * cache.heads, np.empty(dim, np.float32)
@@ -159,7 +155,7 @@ def store(wide: Array, start: int, cache: Cache, cos: Array, sin: Array, begin: 
 
 @compiled
 def silu_times(x: Array, y: Array, out: Array) -> None:
-    """x · σ(x) · y of vectors; `out` may be x."""
+    """out = x · σ(x) · y of vectors; `out` may be x."""
     for i in range(len(x)):
         out[i] = x[i] / (np.float32(1.0) + exponential(-x[i])) * y[i]
 
@@ -226,14 +222,14 @@ def do_heads(queue: Queue, task: int) -> None:
 
 @compiled
 def queries_of(queue: Queue, first: int, count: int, group: int) -> Queries:
-    """Those of `count` rows that share a head of the keys."""
+    """The queries of `count` rows that share a key head."""
     each = queue[QUERIES] // queue[GROUPS]
     return Queries(first, count, group * each, each, group, queue[START])
 
 
 @compiled
 def attend_all(wide: Array, who: Queries, cache: Cache, cos: Array, sin: Array, out: Array) -> None:
-    """Attend to all positions that the last of the rows sees."""
+    """Attend to all positions that the last row sees."""
     sums = np.empty((who.rows * who.each, cache.dim + 2), np.float32)
     attend(wide, who, cache, cos, sin, int64(0), who.start + who.first + who.rows, sums)
     write(sums, who, out)
@@ -241,7 +237,7 @@ def attend_all(wide: Array, who: Queries, cache: Cache, cos: Array, sin: Array, 
 
 @compiled
 def project(queue: Queue, wide: Array, task: int) -> None:
-    """The queries, keys and values that belong to one head of the keys."""
+    """The queries, keys and values that belong to one key head."""
     rows, heads, groups, dim, n = queue[ROWS], queue[QUERIES], queue[GROUPS], queue[DIM], wide.shape[1]
     matrices = carray(pointer(queue[PROJECTIONS]), (3, ENTRY), np.int64)
     x = Read(queue[X], rows, queue[WIDTH], queue[QUANTIZED])

@@ -1,5 +1,5 @@
-"""The compiled form of `noise` and `race` in `omnidemo.decoding.row_ops`, and the rows of numbers of an
-answer under way."""
+"""`noise` and `race` of `decoding/row_ops.py` in compiled code, and the noise of the positions of an
+answer."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ FIRST, SECOND = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)  # Philox' multipli
 KEY_ONE, KEY_TWO = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
 SPREAD = np.uint64(6364136223846793005)
 WHOLE = 4294967296.0  # 2³²
-SLACK = 1.0 + 1e-5  # of comparisons in float32, after which it is looked closely
+SLACK = 1.0 + 1e-5  # of comparisons in float32; what passes is compared again in float64
 
 
 @njit(cache=True, inline="always")
 def mixed(a: Any, b: Any, c: Any, d: Any, one: Any, two: Any) -> Any:
-    """A round of Philox with a key."""
+    """One round of Philox."""
     first, second = a * FIRST, c * SECOND
     return (second >> HALF) ^ b ^ one, second & LOW, (first >> HALF) ^ d ^ two, first & LOW
 
@@ -72,7 +72,8 @@ def race(weights: NDArray[np.float32], numbers: Row) -> Any:
 def nearer(
     weights: NDArray[np.float32], numbers: Row, start: int, found: int, best: float
 ) -> tuple[int, float]:
-    """The winner so far and its time, or those of a better one among some tokens from `start` on."""
+    """(the winner, its time): those so far, or those of a faster token among `weights`, whose first token is
+    `start`."""
     bound, able = np.float32(best * (WHOLE * SLACK)), np.int32(0)
     for i in range(len(weights)):
         able |= np.int32(np.float32(~numbers[i]) <= bound * weights[i])
@@ -97,7 +98,7 @@ def is_shared(noise: Noise) -> bool:
 
 @compiled
 def block_at(noise: Noise, ahead: int, block: int) -> Any:
-    """The numbers [BLOCK] of a block of tokens at the position `ahead` of the next token."""
+    """The numbers [BLOCK] of a block of tokens, `ahead` positions after the next token."""
     position = noise.place[1] + ahead
     place = position % len(noise.known)
     numbers = noise.rows[place, block * BLOCK : (block + 1) * BLOCK]
@@ -109,13 +110,13 @@ def block_at(noise: Noise, ahead: int, block: int) -> Any:
 
 @compiled
 def number_at(noise: Noise, ahead: int, token: int) -> Any:
-    """The number of a token there."""
+    """The number of a token, `ahead` positions after the next token."""
     return block_at(noise, ahead, token // BLOCK)[token % BLOCK]
 
 
 @compiled
 def race_own(weights: NDArray[np.float32], noise: Noise, ahead: int) -> Any:
-    """`race` of the target's tokens at the position `ahead` of the next token."""
+    """`race` among the target's tokens, `ahead` positions after the next token."""
     found = highest(weights)
     if not weights[found] > 0.0:
         return found
@@ -130,7 +131,7 @@ def race_own(weights: NDArray[np.float32], noise: Noise, ahead: int) -> Any:
 
 @compiled
 def may_win(weights: NDArray[np.float32], best: float) -> bool:
-    """Whether one of some tokens could have a shorter time than the best, by the greatest number."""
+    """Whether any of these tokens could have a time below `best`, even with the largest number."""
     most: Any = np.float32(0.0)
     for i in range(len(weights)):
         most = max(most, weights[i])
@@ -139,16 +140,16 @@ def may_win(weights: NDArray[np.float32], best: float) -> bool:
 
 @compiled
 def further(stream: Any, drafter_id: int) -> Any:
-    """`randomness.stream_of` of a path that is longer by one."""
+    """`randomness.stream_of` of a path with one more drafter id."""
     stream = np.uint64(stream) * SPREAD + np.uint64(drafter_id) + np.uint64(1)
     return stream if stream != np.uint64(0) else np.uint64(1)
 
 
 @compiled
 def race_at(probs: NDArray[np.float32], noise: Noise, ahead: int, names: NDArray[np.int64]) -> Any:
-    """The first token of the slot `ahead` of the next token by its distribution [D], of which `names` [D] are
-    the target tokens that its tokens propose by themselves, −1 for none; or, without `names`, the target's
-    own token by its own."""
+    """The first token of the slot `ahead` positions after the next token, from its distribution [D]. `names`
+    [D] are the target tokens that drafter tokens propose by themselves, −1 for none. Without `names` the
+    distribution is the target's, and so is the token."""
     if len(names) == 0:
         return race_own(probs, noise, ahead)
     found = highest(probs)
@@ -188,8 +189,8 @@ def race_after(
     info: NDArray[np.int64],
     kin: NDArray[np.int64],
 ) -> Any:  # fmt: skip
-    """A token of a walk by its distribution [D], after a path whose stream and whose node in the trie these
-    are. What completes a target token within the limit has that token's number."""
+    """A token of a walk, from its distribution [D], after a path with this stream and trie node. A token that
+    completes a target token within the limit races by that target token's number."""
     numbers = np.empty((len(probs) + BLOCK - 1) // BLOCK * BLOCK, np.uint32)
     for block in range(len(numbers) // BLOCK):
         noise_block(

@@ -1,4 +1,4 @@
-"""Calls by an address, so that numba optimises a function once, and not again with each function above it."""
+"""Calls by address, so that numba optimises a function once, and not again with each caller."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ intrinsic: Any = _intrinsic  # what it makes takes one argument fewer than the f
 
 
 def outlined(function: Any, *examples: Any) -> Any:
-    """A compiled function for arguments of the same types as these, as other compiled functions call it: by
-    its address. It returns numbers, or nothing."""
+    """A compiled function for arguments of the types of `examples`, which other compiled functions call by
+    its address. It returns numbers or nothing."""
     kinds = _kinds(examples)
     address = address_of(function, *examples)
-    # Not numba's own name, in which functions are counted: machine code is kept, and what another process
-    # compiled counted otherwise.
+    # numba's own names count functions, and the process that compiled the kept machine code counted
+    # otherwise.
     own = hashlib.sha256(repr(kinds).encode()).hexdigest()[:16]
     symbol = f"omnidemo_{function.py_func.__module__}.{function.py_func.__qualname__}_{own}"
     binding.add_symbol(symbol, address)
@@ -34,8 +34,8 @@ def outlined(function: Any, *examples: Any) -> Any:
 
 
 def called_at(function: Any, *examples: Any) -> Any:
-    """The same by an address that the call is given first, so that the function may be compiled later: by
-    `address_of`. It returns nothing."""
+    """The same by an address that the call is given first, so that the function may be compiled later
+    (`address_of`). It returns nothing."""
 
     def place(builder: Any, kind: Any, arguments: Any) -> tuple[Any, Any]:
         return builder.inttoptr(arguments[0], kind.as_pointer()), arguments[1:]
@@ -45,7 +45,7 @@ def called_at(function: Any, *examples: Any) -> Any:
 
 
 def address_of(function: Any, *examples: Any) -> int:
-    """Where the machine code of a compiled function is, for arguments of the same types as these."""
+    """The address of the machine code of a compiled function for arguments of the types of `examples`."""
     kinds = _kinds(examples)
     function.compile(kinds)
     made = function.overloads[kinds]
@@ -59,8 +59,8 @@ def _kinds(examples: tuple[Any, ...]) -> tuple[Any, ...]:
 def _call(
     result: Any, kinds: tuple[Any, ...], names: list[str], place: Callable[..., tuple[Any, Any]], *first: Any
 ) -> Any:
-    """An intrinsic that calls what is at a `place`, with the arguments that are left behind those of the
-    types `first`."""
+    """An intrinsic that calls the function at a `place`. The call has arguments of the types `first`, which
+    `place` consumes, and then those of the function."""
 
     def call(typing: Any, *given: Any) -> Any:
         def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

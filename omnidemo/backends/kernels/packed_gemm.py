@@ -1,8 +1,8 @@
 """Products of a few rows with packed weights, which are unpacked in registers, once for all rows of a strip.
 
-Sixteen columns of the result are the lanes of a vector, and a number of x is spread to all of them where it
-is multiplied. So what is unpacked is a vector of codes, sums end where they are wanted, and scales are
-multiplied with the sum of 32 columns instead of with each.
+Sixteen columns of the result are the lanes of a vector, and a number of x is spread to all lanes. So codes
+unpack to a vector, sums end in their place, and a scale multiplies the sum of 32 columns instead of each of
+them.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from omnidemo.backends.kernels.packed_tiles import MOST, tile, unpacked
 from omnidemo.backends.kernels.rows_kernel import append, compiled, int64
 from omnidemo.backends.packed_forms import CENTRED, LAYOUTS, PACKED, ROWS
 
-TOGETHER = 2  # strips of x that are multiplied with the same records before these leave the first cache
-PANEL = 2**18  # bytes of records that stay in the second cache while all of x is multiplied with them
+TOGETHER = 2  # strips of x that are multiplied with the records in the first cache
+PANEL = 2**18  # bytes of records in the second cache with which all of x is multiplied
 # by form: bytes of 32 columns of sixteen rows, and the sums that their minima are multiplied with
 SIZES = tuple(
     LAYOUTS[form].size // LAYOUTS[form].blocks if form in LAYOUTS else 0 for form in range(PACKED[-1] + 1)
@@ -30,14 +30,13 @@ SIZES = tuple(
 SUMS = tuple(
     LAYOUTS[form].scales * LAYOUTS[form].minima if form in LAYOUTS else 0 for form in range(PACKED[-1] + 1)
 )
-# Weights are made and added up as written, so the compiler may not turn sums and products around, as in other
-# kernels.
+# Without `fastmath`: weights are computed and added in the written order.
 exactly: Any = njit(cache=True, error_model="numpy")
 
 
 class Records(NamedTuple):
-    """Some rows of a packed matrix, the first of them a multiple of 16: their form, where their records
-    begin, how many rows there are, and how many times 32 columns they have."""
+    """Rows of a packed matrix, from a multiple of 16 on: form, address of the records, number of rows, and
+    columns / 32."""
 
     form: int
     address: int
@@ -47,7 +46,7 @@ class Records(NamedTuple):
 
 @exactly
 def multiply_packed(given: Records, x: Array, out: Array) -> None:
-    """out [m, n] = x [m, k] · Wᵀ. The rows of `out` may lie apart."""
+    """out [m, n] = x [m, k] · Wᵀ. The rows of `out` may be strided."""
     count, form = len(x), given.form
     groups, step = (given.rows + ROWS - 1) // ROWS, given.blocks * SIZES[form]
     strips = (count + MOST - 1) // MOST
@@ -69,7 +68,7 @@ def multiply_packed(given: Records, x: Array, out: Array) -> None:
 
 @compiled
 def sums_of(x: Array, parts: int) -> Array:
-    """The sums of so many parts of each row of x."""
+    """The sums of `parts` equal parts of each row of x."""
     sums = np.empty((len(x), parts), np.float32)
     size = x.shape[1] // max(1, parts)
     for row in range(len(x)):
@@ -83,7 +82,7 @@ def sums_of(x: Array, parts: int) -> Array:
 
 @exactly
 def unpack_row(given: Records, row: int, out: Array) -> None:
-    """One row of a matrix, in float32 [k]."""
+    """Write one row of a matrix in float32 to `out` [k]."""
     address = given.address + row // ROWS * given.blocks * SIZES[given.form]
     group = np.empty((len(out), ROWS), np.float32)
     unpack(given.form, address, given.blocks, group)
@@ -92,8 +91,8 @@ def unpack_row(given: Records, row: int, out: Array) -> None:
 
 @intrinsic
 def strip(typing: Any, form: Any, address: Any, blocks: Any, x: Any, sums: Any, out: Any, column: Any) -> Any:
-    """out [r, column … column + 15] = x [r, k] · Wᵀ for up to MOST rows of x, and the sixteen rows of W at an
-    address. `sums` are those of the columns of x that have a minimum."""
+    """out [r, column … column + 15] = x [r, k] · Wᵀ for 1 to MOST rows of x and the sixteen rows of W at an
+    address. `sums` are those of the columns of x that share a minimum."""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         arrays = [
@@ -123,7 +122,7 @@ def strip(typing: Any, form: Any, address: Any, blocks: Any, x: Any, sums: Any, 
 
 @intrinsic
 def unpack(typing: Any, form: Any, address: Any, blocks: Any, out: Any) -> Any:
-    """The weights of the sixteen rows of W at an address, to the columns of out [k, 16]."""
+    """Write the sixteen rows of W at an address to the columns of `out` [k, 16]."""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array = context.make_array(signature.args[3])(context, builder, arguments[3])

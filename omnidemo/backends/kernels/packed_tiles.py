@@ -1,5 +1,5 @@
-"""The innermost tiles of products with packed weights, as LLVM code, which numba cannot express: records are
-read, their codes become numbers in registers, and these are multiplied. `packed_gemm.py` calls them."""
+"""The innermost tiles of products with packed weights, as LLVM code, which numba cannot express: codes are
+read from records, become numbers in registers, and are multiplied. `packed_gemm.py` calls them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PARTS = range(0, ROWS, LANES)  # where the vectors begin that sixteen rows are
 
 
 def tile(module: Any, name: str, layout: Layout, count: int) -> Any:
-    """A function that makes sixteen columns of `out` for so many rows of x."""
+    """A function that computes sixteen columns of `out` for `count` rows of x."""
     function, builder = gemm._function(module, name, BYTE, INDEX, *[BYTE] * 3, *[INDEX] * 3)
     if builder is None:
         return function
@@ -31,8 +31,7 @@ def tile(module: Any, name: str, layout: Layout, count: int) -> Any:
         for which in range(3)
     ]
     zero = ir.Constant(REALS, None)
-    # Two records at once where the rows are so few that sums, of which each waits for the one before, would
-    # take longer than all else.
+    # Two records at once for few rows: there the chain of dependent sums takes longest.
     together = 2 if layout.scales == 1 and count <= PAIRED else 1
     totals, *sums = (
         [[cgutils.alloca_once_value(builder, zero) for _ in PARTS] for _ in range(count)]
@@ -48,7 +47,7 @@ def tile(module: Any, name: str, layout: Layout, count: int) -> Any:
                 )
 
     def multiply(first: Any, which: int) -> None:
-        """Take so many records in, from one on: the sums of each by itself, the totals in their order."""
+        """Add `which` records from `first` on: each record's sums by themselves, totals in their order."""
         blocks = [builder.add(first, INDEX(more)) for more in range(which)]
         each = [block_at(builder, layout, records, block) for block in blocks]
         for record in each:
@@ -140,8 +139,7 @@ def unpacked(module: Any, name: str, layout: Layout) -> Any:
 
 
 def _codes(builder: Any, layout: Layout, record: Any, word: Any, part: int, zero: int) -> list[Any]:
-    """What a record has for the codes of a word's columns, less `zero`: float32 vectors, whose lanes are the
-    rows from `part` on."""
+    """The codes of a word's columns less `zero`: float32 vectors whose lanes are the rows from `part` on."""
 
     def constant(value: int) -> Any:
         return ir.Constant(WORDS, [value] * LANES)
@@ -167,8 +165,7 @@ def _codes(builder: Any, layout: Layout, record: Any, word: Any, part: int, zero
         places = [(words, column * 8) for column in range(4)]
 
     def decoded(words: Any, at: int) -> Any:
-        """The bits of a number 2ⁿ + code, of which 2ⁿ is taken: no instruction for what a shift would take in
-        most places."""
+        """Read the bits as the number 2ⁿ + code and subtract 2ⁿ: most places then need no shift."""
         if at + bits > 23:
             words, at = builder.lshr(words, constant(16)), at - 16
         words = builder.or_(builder.and_(words, constant((2**bits - 1) << at)), constant((150 - at) << 23))
@@ -180,14 +177,14 @@ def _codes(builder: Any, layout: Layout, record: Any, word: Any, part: int, zero
 
 
 class Block(NamedTuple):
-    """Where 32 columns of sixteen rows begin, and the factors of their scales, where there are such."""
+    """The address of 32 columns of sixteen rows, and that of their scales' factors, if there are any."""
 
     begin: Any
     factors: Any
 
 
 def block_at(builder: Any, layout: Layout, records: Any, which: Any) -> Block:
-    """The 32 columns that come as the `which`-th from the first of the records on."""
+    """The block of 32 columns number `which` after the first record."""
     size = layout.block.itemsize
     if layout.blocks == 1:
         return Block(builder.gep(records, [builder.mul(which, INDEX(size))]), None)
@@ -201,7 +198,7 @@ def number(
     builder: Any, layout: Layout, block: Block, which: Any, part: int, *, minimum: bool = False,
     lanes: int = LANES, direct: bool = HALF,
 ) -> Any:  # fmt: skip
-    """Scales, or minima, of as many rows as a vector has lanes, in float32. `direct`: see `float16`."""
+    """The scales, or minima, of `lanes` rows in float32. `direct`: see `float16`."""
     which = INDEX(which) if isinstance(which, int) else which
     which = builder.add(which, INDEX(layout.scales * minimum))
     size = np.dtype(layout.number).itemsize
@@ -225,7 +222,7 @@ def number(
 
 
 def float16(builder: Any, bits: Any, direct: bool) -> Any:
-    """Numbers of sixteen bits in float32. `direct`: whether the processor reads them."""
+    """Float16 bits as float32 numbers. `direct`: the processor converts them."""
     lanes = bits.type.count
     reals, words = ir.VectorType(REAL, lanes), ir.VectorType(ir.IntType(32), lanes)
     if direct:
@@ -234,8 +231,8 @@ def float16(builder: Any, bits: Any, direct: bool) -> Any:
     def constant(value: int) -> Any:
         return ir.Constant(words, [value] * lanes)
 
-    # Shifted to where float32 has them, its bits are 2⁻¹¹² times the number. Infinities, and what is no
-    # number, have the largest exponent.
+    # The bits, shifted to their place in float32, are 2⁻¹¹² times the number. Infinities and NaN have the
+    # largest exponent.
     wide = builder.zext(bits, words)
     sign = builder.and_(builder.shl(wide, constant(16)), constant(0x80000000))
     rest = builder.and_(builder.shl(wide, constant(13)), constant(0x0FFFE000))

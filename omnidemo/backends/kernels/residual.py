@@ -1,5 +1,5 @@
-"""The compiled form of `omnidemo.decoding.methods.ngram_residual`: what takes the place of a
-rejected slot, by rejection."""
+"""`decoding/methods/ngram_residual.py` in compiled code: the token that replaces a rejected slot, by
+rejection sampling."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ from omnidemo.backends.kernels.outlined import outlined
 from omnidemo.backends.kernels.rows_kernel import BLOCK, append, block_sums, compiled, int64, inverse_cdf_by
 from omnidemo.vocabulary.trie_table import CHILD, SIBLING, TOKEN
 
-SPARE = 48  # numbers that a correction may need
+SPARE = 48  # uniform numbers that a correction may use
 ROUNDING = 1e-6  # as in `row_ops`
 
 
 class Walk(NamedTuple):
-    """What a rejected slot drew: its tokens [n] and their distributions [n, D]."""
+    """The draws of a rejected slot: tokens [n] and their distributions [n, D]."""
 
     tokens: Whole
     probs: Array
 
 
 class Reader(NamedTuple):
-    """What reads a token and says what follows: the drafter, whose `start` is the position of the slot's
-    first token; how it is drawn from; and the logits [1, D] of the newest token that it read."""
+    """The drafter of a correction. `side.start` is the position of the slot's first token; `row` [1, D] are
+    the logits of the newest token read."""
 
     workers: Workers
     side: Side
@@ -53,9 +53,9 @@ class Reader(NamedTuple):
 def correct(
     probs: Array, sums: Numbers, limit: int, walk: Walk, reader: Reader, words: Words, at: int
 ) -> tuple[int, int, int]:  # fmt: skip
-    """`Residual.token`: (a token from what is left of the target's `probs` [T], whose blocks add up to
-    `sums`, without what the slot could have proposed; UNFINISHED where that takes too many numbers; numbers
-    used so far; drafter tokens that were read, from the slot's first position on)."""
+    """`Residual.token`: (a token of the residual of `probs` [T], whose block sums are `sums`, or UNFINISHED
+    where that takes too many uniform numbers; numbers used so far; drafter tokens read from the slot's first
+    position on)."""
     keys, info, kin, uniforms, spelled = (
         reader.rule.keys,
         reader.rule.info,
@@ -81,7 +81,7 @@ def correct(
                 return token, at, passes
             path = np.empty(limit, np.int64)
             append(path, int64(0), spelled[token, 1 : 1 + count])
-        bound = np.float64(proposed[path[0]])  # at least as much as the probability of what begins with it
+        bound = np.float64(proposed[path[0]])  # at least the probability of every path that begins so
         if bound <= 0.0:
             return token, at, passes
         if bound < p and uniforms[at] >= bound / p:
@@ -114,8 +114,9 @@ def becomes_longer(
     path: Whole, count: int, node: int, limit: int, read: int, walk: Walk, reader: Reader, before: int,
     after: Array, at: int
 ) -> tuple[bool, int, int]:  # fmt: skip
-    """`Residual._simulate` from the end of a `path` of `count` tokens at a `node`, of which `read` have been
-    read: (whether a longer n-gram comes, numbers used so far, tokens read). `after` [D] is where it works."""
+    """`Residual._simulate` from a `node` at the end of a `path` of `count` tokens, of which `read` have been
+    read: (whether a longer n-gram comes, uniform numbers used so far, tokens read). `after` [D] is scratch
+    space."""
     keys, info, kin, uniforms = reader.rule.keys, reader.rule.info, reader.rule.kin, reader.choice.uniforms
     avoiding, sums = True, np.empty((len(after) + BLOCK - 1) // BLOCK)
     while node > 0 and info[node, 2] <= limit:
@@ -144,8 +145,8 @@ def becomes_longer(
 
 @compiled
 def probs_after(path: Whole, read: int, walk: Walk, reader: Reader, before: int, probs: Array) -> int:
-    """The drafter's `probs` [D] after a path, of which the first `read` tokens have been read last; how many
-    have been read now. `before`: how many tokens were seen before the slot."""
+    """Write the drafter's `probs` [D] after a path, whose first `read` tokens were read last; returns the
+    tokens read now. `before`: tokens marked as seen before the slot."""
     count, same = len(path), len(path) < len(walk.tokens)
     for i in range(count):
         same = same and path[i] == walk.tokens[i]
@@ -166,8 +167,7 @@ def probs_after(path: Whole, read: int, walk: Walk, reader: Reader, before: int,
 
 @compiled
 def has_children(node: int, limit: int, complete: bool, info: Whole, kin: Whole) -> bool:
-    """Whether some child of a node is an n-gram; or else, whether some other one can become one within the
-    limit."""
+    """Whether a child of a node is an n-gram (`complete`), or can become a longer one, within the limit."""
     child = kin[node, CHILD] if node > 0 else 0
     while child > 0:
         if (info[child, 0] == 0) == complete and info[child, 1] <= limit:
@@ -189,7 +189,7 @@ def children_mass(probs: Array, node: int, info: Whole, kin: Whole) -> Any:
 
 @compiled
 def rest_of(mass: float) -> Any:
-    """`row_ops.rest_of`: what a mass leaves of 1, nothing where that may be rounding."""
+    """`row_ops.rest_of`: 1 − mass, or 0 where the difference may be rounding."""
     return 1.0 - mass if mass < 1.0 - ROUNDING else 0.0
 
 

@@ -1,7 +1,7 @@
-"""Whole rounds without coming back in between: draft, verify, accept, correct, and again.
+"""Several rounds in one call: draft, verify, accept, correct, and again.
 
-Everything is as `decoding.round.reference_round` does it with a method that has a `ProposalRule`, number for
-number. It stops where only the host can go on.
+Every number is that of `decoding.round.reference_round` with a method that has a `ProposalRule`. The call
+ends where only the host can go on.
 """
 
 from __future__ import annotations
@@ -69,14 +69,14 @@ def rounds(
     choice: Choice, stop: Stop,
     draft: Draft, scores: Scores, ints: Whole, floats: Numbers,
 ) -> tuple[int, int, int]:  # fmt: skip
-    """Make rounds as far as the `course` says, one at least: (how many were, lengths of the ints and of the
-    floats).
+    """Make at least one round and at most those of the `course`. Returns (rounds made, length of `ints`,
+    length of `floats`).
 
-    The drafter's products are split into `few` tasks; if it has nothing to read, draft.rows[0] are its
-    logits. With shared noise a proposal is accepted where it is what the target draws by it. Each round adds
-    the target's rows to scores.logits [R, T] and scores.stats [R, 4], and what `call_layout` describes to
-    `ints` and `floats`; no round begins that might not fit. `draft` holds what the last round drafted.
-    scores.states [1 + budget, H] is where the target works.
+    `few` is the number of tasks of a drafter product. Without unread drafter ids, draft.rows[0] are the
+    drafter's logits. With shared noise a proposal is accepted where the target draws it itself. Each round
+    appends the target's rows to scores.logits [R, T] and scores.stats [R, 4], and to `ints` and `floats` what
+    `call_layout` describes; no round begins that might not fit. `draft` holds the last round's draft.
+    scores.states [1 + budget, H] is scratch space.
     """
     first, _, _, keys, info, kin = rule
     sampling, uniforms, noise = choice
@@ -200,7 +200,7 @@ def rounds(
 
 @compiled
 def now() -> Any:
-    """Seconds on a clock that only goes forward."""
+    """Seconds of a monotonic clock."""
     time = np.zeros(2, np.int64)
     if POSIX:
         _clock(np.int32(MONOTONIC), time.ctypes.data)
@@ -211,7 +211,7 @@ def now() -> Any:
 
 @compiled
 def base_of(slots: Whole, slot: int) -> Any:
-    """The place where a slot begins."""
+    """The drafter tokens before a slot."""
     return slots[slot - 1, 1] if slot else 0
 
 

@@ -1,4 +1,4 @@
-"""The compiled form of `omnidemo.decoding.row_ops`."""
+"""`decoding/row_ops.py` in compiled code."""
 
 from __future__ import annotations
 
@@ -8,21 +8,20 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-# Sums may be taken in any order, which is what vectors of numbers need; infinities and what is not a number
-# keep their meaning.
+# Vectors need sums in any order. Infinities and NaN keep their meaning.
 FAST = {"reassoc", "contract", "arcp", "nsz"}
-# A division that may raise an error keeps a loop from becoming one over vectors, so none does.
-BLOCK = 256  # tokens that are added up together when a token is placed
+BLOCK = 256  # tokens of one running sum
+# `error_model="numpy"`: a division that may raise an error would keep a loop from becoming one over vectors
 compiled: Any = njit(cache=True, fastmath=FAST, error_model="numpy")
-# numba compiles a function once more for an argument that is a constant: `int64(0)` is none
+# numba compiles a function again for a literal argument; `int64(0)` is no literal
 int64: Any = np.int64
 
 
 @njit(cache=True, fastmath=FAST, error_model="numpy", inline="always")
 def exponential(x: Any) -> Any:
-    """eˣ within 2e-7 of itself, for −87 ≤ x ≤ 88 and as at these ends beyond. In operations that vectors of
-    numbers have, ten times as fast as the library's: 2ⁿ · eʳ with n = ⌊x / ln 2⌉, and Cephes' polynomial for
-    the rest."""
+    """eˣ with a relative error of 2e-7 for −87 ≤ x ≤ 88; beyond these ends the value at the end. Only
+    operations that vectors have, so it is ten times as fast as the library's: 2ⁿ · eʳ with n = ⌊x / ln 2⌉,
+    and Cephes' polynomial for eʳ."""
     x = min(max(x, np.float32(-87.0)), np.float32(88.0))
     n = np.floor(x * np.float32(1.44269504) + np.float32(0.5))
     # ln 2 in two parts, the first one exact in n steps
@@ -40,7 +39,7 @@ def exponential(x: Any) -> Any:
 
 @compiled
 def append(where: Any, at: int, what: Any) -> int:
-    """Write some numbers; where the next ones come."""
+    """Write numbers from `at` on; returns the place after them."""
     for i in range(len(what)):
         where[at + i] = what[i]
     return at + len(what)
@@ -70,7 +69,7 @@ def inverse_cdf(probs: NDArray[np.float32], uniform: float) -> Any:
 def block_sums(probs: NDArray[np.float32], sums: NDArray[np.float64]) -> None:
     """The running sums [V / BLOCK] at the end of each block."""
     whole: Any = 0.0
-    full = len(probs) // BLOCK  # a loop whose length is known is several times as fast
+    full = len(probs) // BLOCK  # a loop of constant length is several times as fast
     for block in range(full):
         total = np.float32(0.0)
         for i in range(BLOCK):
@@ -89,13 +88,13 @@ def inverse_cdf_by(probs: NDArray[np.float32], sums: NDArray[np.float64], unifor
     last = len(sums) - 1
     aim, drawn, block = uniform * sums[last], 0, 0
     while last > 0 and sums[last - 1] == sums[last]:
-        last -= 1  # nothing is in it
+        last -= 1  # an empty block
     while block < last and aim >= sums[block]:
         block += 1
     aim -= sums[block - 1] if block > 0 else 0.0
     for i in range(block * BLOCK, min(len(probs), (block + 1) * BLOCK)):
         if probs[i] > 0.0:
-            drawn = i  # the last one, where rounding lets none exceed
+            drawn = i  # rounding may leave no sum above the aim: then the last token
             aim -= probs[i]
             if aim < 0.0:
                 break
@@ -104,7 +103,7 @@ def inverse_cdf_by(probs: NDArray[np.float32], sums: NDArray[np.float64], unifor
 
 @compiled
 def highest(row: NDArray[np.float32]) -> Any:
-    """The index of the highest of some numbers, the lowest among equals."""
+    """The index of the highest number, the lowest index among equals."""
     bits, wanted, where = row.view(np.int32), np.float32(top(row)).view(np.int32), 0
     while where + BLOCK <= len(row):
         there = np.int32(0)
@@ -120,8 +119,8 @@ def highest(row: NDArray[np.float32]) -> Any:
 
 @compiled
 def top(row: NDArray[np.float32]) -> Any:
-    """The highest of some numbers."""
-    # whole numbers are compared in a loop over vectors
+    """The highest number."""
+    # comparisons of integers become a loop over vectors
     bits, high = row.view(np.int32), np.int32(-(1 << 31))
     for i in range(len(row)):
         high = max(high, ordered(bits[i]))
@@ -130,13 +129,13 @@ def top(row: NDArray[np.float32]) -> Any:
 
 @njit(cache=True, inline="always")
 def ordered(bits: Any) -> Any:
-    """Those of a number so that they are in order, negative ones turned; and back."""
+    """The bits of a float32 as an integer with the same order; applied twice, the bits again."""
     return bits ^ ((bits >> np.int32(31)) & np.int32(0x7FFFFFFF))
 
 
 @compiled
 def mass(row: NDArray[np.float32], top: float, factor: float) -> Any:
-    """Σ exp((x − top) · factor) over a row [V]; what is less than e⁻⁸⁷ counts as nothing."""
+    """Σ exp((x − top) · factor) over a row [V]. Terms below e⁻⁸⁷ count as 0."""
     total = np.float32(0.0)
     for i in range(len(row)):
         away = (row[i] - top) * factor
@@ -148,8 +147,7 @@ def mass(row: NDArray[np.float32], top: float, factor: float) -> Any:
 def softmax_given(
     row: NDArray[np.float32], top: float, factor: float, mass: float, probs: NDArray[np.float32]
 ) -> None:
-    """`probs` [V] = exp((x − top) · factor) / mass of logits x; what is less than e⁻⁸⁷ / mass counts as
-    nothing."""
+    """`probs` [V] = exp((x − top) · factor) / mass of logits x. Terms below e⁻⁸⁷ / mass count as 0."""
     high, by, scale = np.float32(top), np.float32(factor), np.float32(1.0 / mass)
     for i in range(len(row)):
         away = (row[i] - high) * by
@@ -158,7 +156,7 @@ def softmax_given(
 
 @compiled
 def softmax_(probs: NDArray[np.float32], temperature: float) -> None:
-    """Logits [V], of which one is above −∞, become their softmax at a temperature."""
+    """Replace logits [V], of which one is above −∞, by their softmax at a temperature."""
     high, factor, whole = top(probs), np.float32(1.0 / temperature), np.float32(0.0)
     for i in range(len(probs)):
         away = (probs[i] - high) * factor
@@ -171,8 +169,8 @@ def softmax_(probs: NDArray[np.float32], temperature: float) -> None:
 
 @compiled
 def write_stats(row: NDArray[np.float32], stats: NDArray[np.float32]) -> None:
-    """The `RowStats` [4] of logits [V]: arg-max, max, Σexp, and Σexp times the factor that stands in the last
-    place, which it replaces."""
+    """Write the `RowStats` [4] of logits [V]: argmax, max, Σexp, and Σexp with the factor that stands in the
+    last place."""
     best, factor = highest(row), stats[3]
     stats[0], stats[1] = best, row[best]
     stats[2] = mass(row, row[best], np.float32(1.0))

@@ -1,4 +1,4 @@
-"""The queue of a shared pass: each task is claimed by one thread, without a lock."""
+"""The queue of a shared pass. A thread claims a task without a lock."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ sched_yield: Any = types.ExternalFunction(
 
 
 def _atomic(emit: Callable[..., Any]) -> Any:
-    """An operation on one place of a queue that no other thread can come between."""
+    """An atomic operation on one place of a queue."""
 
     def typed(typing: Any, queue: Any, *rest: Any) -> Any:
         def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -40,7 +40,7 @@ def look(typing: Any, queue: Any, place: Any) -> Any:
 
 @intrinsic
 def add(typing: Any, queue: Any, place: Any, more: Any) -> Any:
-    """Add to the number at a place; what it was before."""
+    """Add to the number at a place; returns the number before."""
     return _atomic(lambda builder, at, value: builder.atomic_rmw("add", at, value, "acq_rel"))(
         typing, queue, place, more
     )
@@ -48,7 +48,7 @@ def add(typing: Any, queue: Any, place: Any, more: Any) -> Any:
 
 @intrinsic
 def put(typing: Any, queue: Any, place: Any, value: Any) -> Any:
-    """Write a number, after everything that was written before."""
+    """Write a number, after all earlier writes."""
 
     def emit(builder: Any, at: Any, number: Any) -> Any:
         builder.store_atomic(number, at, "release", 8)
@@ -59,7 +59,7 @@ def put(typing: Any, queue: Any, place: Any, value: Any) -> Any:
 
 @intrinsic
 def pointer(typing: Any, address: Any) -> Any:
-    """An address, for `carray`."""
+    """An address for `carray`."""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.inttoptr(arguments[0], cgutils.voidptr_t)
@@ -69,15 +69,15 @@ def pointer(typing: Any, address: Any) -> Any:
 
 @njit(cache=True)
 def offer(queue: Any, tasks: int) -> None:
-    """Offer so many tasks of the work that has been written at WORK…."""
+    """Offer the tasks of the work that has been written from WORK on."""
     put(queue, DONE, 0)
     put(queue, TICKET, tasks << 32)
 
 
 @njit(cache=True)
 def next_task(queue: Any) -> int:
-    """The number of a task that nobody else will do, or −1 where there is none. Whoever got one adds 1 at
-    DONE when it is done: until all have, the work stays as it is."""
+    """The number of a task that no other thread does, −1 for none. Whoever got one adds 1 at DONE afterwards:
+    until all tasks are done the work stays as it is."""
     ticket = look(queue, TICKET)
     if ticket & 0xFFFFFFFF < ticket >> 32:
         ticket = add(queue, TICKET, 1)

@@ -1,8 +1,8 @@
 """Products of rows with packed weights in whole numbers. The activations of a product are quantized once, for
 all matrices that read them.
 
-Those of one byte and those of two are arguments of different types, so that code is compiled for each. That
-for two bytes is compiled when somebody first asks for it.
+Activations of one byte and of two bytes are arguments of different types, so code is compiled for each. The
+code for two bytes is compiled at its first use.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from omnidemo.backends.packed_forms import CENTRED, COLUMNS, LAYOUTS, ROWS
 
 WAY = best(processor.has)
 MOST = WAY.most
-TOGETHER = 3  # strips of x that are multiplied with the same records before these leave the first cache
-PANEL = 2**18  # bytes of records that stay in the second cache while all of x is multiplied with them
+TOGETHER = 3  # strips of x that are multiplied with the records in the first cache
+PANEL = 2**18  # bytes of records in the second cache with which all of x is multiplied
 OF_BYTES, OF_WORDS = block_of(1), block_of(2)  # bytes of a block
 WIDTH = OF_WORDS // 4  # float32 numbers that take as much room as the larger block
 
 
 class Bytes(NamedTuple):
-    """Blocks of activations of one byte: where they begin, and the bytes of one."""
+    """Blocks of one-byte activations: their address, and the bytes of a block."""
 
     address: int
     block: int
 
 
 class Words(NamedTuple):
-    """Blocks of activations of two bytes."""
+    """Blocks of two-byte activations."""
 
     address: int
     block: int
@@ -52,14 +52,14 @@ Blocks = Bytes | Words
 
 @exactly
 def quantize(x: Array, out: Blocks) -> None:
-    """Write the rows of x [rows, k] as blocks, k / 32 of them for each row."""
+    """Write the rows of x [rows, k] as blocks, k / 32 for each row."""
     for which in range(x.shape[0] * x.shape[1] // COLUMNS):
         quantize_at(out, x.ctypes.data + 4 * COLUMNS * which, out.address + out.block * which)
 
 
 @exactly
 def multiply(given: Records, x: Blocks, out: Array) -> None:
-    """out [m, n] = x · Wᵀ for the blocks of m rows. The rows of `out` may lie apart."""
+    """out [m, n] = x · Wᵀ for the blocks of m rows. The rows of `out` may be strided."""
     count, form = len(out), given.form
     groups, step = (given.rows + ROWS - 1) // ROWS, given.blocks * SIZES[form]
     strips, each = (count + MOST - 1) // MOST, given.blocks * x.block
@@ -85,7 +85,7 @@ def multiply(given: Records, x: Blocks, out: Array) -> None:
 
 @intrinsic
 def quantize_at(typing: Any, kind: Any, x: Any, out: Any) -> Any:
-    """Quantize 32 columns at an address to a block of this kind at another."""
+    """Quantize the 32 columns at an address to a block of this kind at another address."""
     size = ACTIVATION[kind.instance_class]
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -101,8 +101,8 @@ def strip(
     typing: Any, kind: Any, form: Any, rows: Any, records: Any, blocks: Any, x: Any, out: Any, each: Any,
     apart: Any,
 ) -> Any:  # fmt: skip
-    """out [r, 0 … 15] = x · Wᵀ for up to MOST rows in blocks of a kind, and sixteen rows of W: all of them at
-    addresses, rows `each` and `apart` bytes from one to the next."""
+    """out [r, 0 … 15] = x · Wᵀ for 1 to MOST rows of blocks and the sixteen rows of W, all at addresses;
+    `each` and `apart` bytes from one row of x and of `out` to the next."""
     size = ACTIVATION[kind.instance_class]
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -132,6 +132,5 @@ multiply_words = called_at(multiply, *WIDE)
 
 
 def wide_products() -> int:
-    """The address that `multiply_words` calls; where there is no machine code of it yet it is compiled
-    now."""
+    """The address that `multiply_words` calls. Missing machine code is compiled now."""
     return address_of(multiply, *WIDE)

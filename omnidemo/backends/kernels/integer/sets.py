@@ -1,10 +1,10 @@
-"""How processors add up products of codes and activations: one table of instruction sets.
+"""How processors add products of codes and activations: one table of instruction sets.
 
-All of them give the same sums, since whole numbers are exact as long as nothing overflows. Codes are bytes
-from 0 on, `bits` wide; activations are −127 … 127, or −32,767 … 32,767. A vector has a word of four codes for
-each of its lanes, and the activations that they are multiplied with are the same in every lane: a word of
-four of one byte, or two words of two bytes each, for the columns 0 and 2 and for 1 and 3. So the codes of a
-word become pairs of 16 bits by a mask, and a shift for the second one.
+All sets give the same sums, because whole numbers are exact unless they overflow. Codes are unsigned bytes,
+`bits` wide; activations are −127 … 127 or −32,767 … 32,767. Each lane of a vector has a word of four codes.
+The activations are the same in every lane: a word of four bytes, or two words of two 16-bit numbers, for
+columns 0 and 2 and for 1 and 3. A mask, and a shift for the second, makes pairs of 16 bits of a word of
+codes.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ def call(builder: Any, name: str, result: Any, *given: Any) -> Any:
 
 
 class Sums:
-    """The sums of some columns in one vector: `add` four columns after the other, as many words of them as
-    `split` makes, then ask for the `value`."""
+    """The sums of some columns in one vector. `split` makes the words of four columns, `add` adds one,
+    `value` is the sum."""
 
     centred = False  # whether they are of the code minus the layout's zero
     size = 1  # bytes of an activation
 
     @classmethod
     def split(cls, builder: Any, codes: Any) -> list[Any]:
-        """Words of four codes as they are multiplied."""
+        """The words that four codes are multiplied as."""
         return [codes]
 
     def __init__(self, builder: Any, lanes: int, layout: Layout) -> None:
@@ -77,12 +77,11 @@ class Dots(Sums):
 
 
 class Pairs(Sums):
-    """Sums of two products in sixteen bits, as many of them as fit, and then in words.
+    """Sums of two products in 16 bits, as many as fit, then in words.
 
     Two products of codes of 4 bits are at most 2 · 15 · 127 = 3,810, and eight such pairs 30,480; of 5 bits
-    four are 31,496, of 6 bits two are 32,004: all below 32,768. Of 8 bits one pair of unsigned codes may
-    exceed it, so there the sizes of codes minus 128 are multiplied with activations that have got their
-    signs: 2 · 128 · 127 = 32,512.
+    four pairs are 31,496, of 6 bits two are 32,004: all below 32,768. One pair of unsigned 8-bit codes may
+    exceed that, so |code − 128| is multiplied with activations that take its sign: 2 · 128 · 127 = 32,512.
     """
 
     def __init__(self, builder: Any, lanes: int, layout: Layout) -> None:
@@ -130,7 +129,7 @@ class Words(Sums):
 
 
 class WideSums(Sums):
-    """Sums with activations of 16 bits. Two products are at most 2 · 255 · 32,767, and the 32 of a block 267
+    """Sums with 16-bit activations. Two products are at most 2 · 255 · 32,767, and the 32 of a block 267
     millions: below 2³¹."""
 
     size = 2
@@ -142,7 +141,7 @@ class WideSums(Sums):
 
 
 class WideDots(WideSums):
-    """One instruction: two products of numbers of 16 bits, added to a word."""
+    """One instruction: two products of 16-bit numbers, added to a word."""
 
     def add(self, codes: Any, x: Any) -> None:
         name = f"llvm.x86.avx512.vpdpwssd.{32 * self.words.count}"
@@ -170,8 +169,8 @@ class WideWords(WideSums):
 
 
 class Instructions(NamedTuple):
-    """A way to compute products: what the processor must have for it, lanes of a vector, rows of x whose sums
-    fit into the registers at once, and how columns are added, by the bytes of an activation."""
+    """One instruction set: the features that it needs, lanes of a vector, rows of x whose sums fit into the
+    registers, and the class of sums by bytes of an activation."""
 
     name: str
     needs: tuple[str, ...]
@@ -181,7 +180,7 @@ class Instructions(NamedTuple):
 
     @property
     def halves(self) -> bool:
-        """Whether the processor reads float16."""
+        """Whether the processor converts float16."""
         return "f16c" in self.needs
 
 
@@ -195,11 +194,11 @@ SETS = (
 
 
 def best(has: Callable[[str], bool]) -> Instructions:
-    """The fastest that a processor `has` everything for."""
+    """The fastest set whose needs the processor `has`."""
     return next(one for one in SETS if all(map(has, one.needs)))
 
 
 def quads(layout: Layout, scale: int) -> range:
-    """Those of a scale's columns, four by four."""
+    """The groups of four columns that share a scale."""
     each = COLUMNS // layout.scales // 4
     return range(scale * each, (scale + 1) * each)

@@ -1,8 +1,8 @@
-"""The innermost tiles of products in whole numbers, as LLVM code. What they compute is in
-`arithmetic/integer.py`; `products.py` calls them.
+"""The innermost tiles of products in whole numbers, as LLVM code. `arithmetic/integer.py` defines what they
+compute; `products.py` calls them.
 
-Quantized activations lie in blocks: 32 codes, the scale, the sum of the codes in float32, and those of either
-half, for codes that are counted from the middle of their range. Of codes of two bytes four columns lie in the
+Quantized activations lie in blocks: 32 codes, the scale, the sum of the codes in float32, and the sums of
+either half, for codes with a zero in the middle of their range. Four columns of two-byte codes lie in the
 order 0, 2, 1, 3.
 """
 
@@ -32,13 +32,13 @@ NUMBERS = 16  # bytes of them
 
 
 def block_of(size: int) -> int:
-    """Bytes of a block of activations of so many bytes."""
+    """Bytes of a block of activations of `size` bytes."""
     return COLUMNS * size + NUMBERS
 
 
 def tile(module: Any, name: str, layout: Layout, count: int, way: Instructions, size: int) -> Any:
-    """A function that makes sixteen columns of `out` for so many rows of x, whose activations have so many
-    bytes: it is given records, how many of them, x and `out`, and the bytes from a row of x, and of `out`, to
+    """A function that computes sixteen columns of `out` for `count` rows of x with activations of `size`
+    bytes. Its arguments: records, their number, x, `out`, and the bytes from one row of x, and of `out`, to
     the next."""
     function, builder = _function(module, name, BYTE, INDEX, BYTE, BYTE, INDEX, INDEX)
     if builder is None:
@@ -133,7 +133,7 @@ def _loaded(builder: Any, place: Any, offset: int, kind: Any, align: int = 4) ->
 
 
 def _less(builder: Any, layout: Layout, x: Any, behind: int, scale: int) -> Any:
-    """The layout's zero · the sum of a scale's activations, whose numbers lie so far behind."""
+    """The layout's zero · the sum of a scale's activations; the numbers of a block lie `behind` its codes."""
     some = range(2) if layout.scales == 1 else [scale]
     halves = [_loaded(builder, x, behind + HALVES + 4 * half, I32) for half in some]
     return builder.mul(builder.add(*halves) if len(halves) > 1 else halves[0], I32(layout.zero))
@@ -147,11 +147,11 @@ def _sum(builder: Any, layout: Layout, x: Any, behind: int, scale: int) -> Any:
 
 
 def _codes(builder: Any, layout: Layout, record: Any, quad: int, part: int, lanes: int) -> Any:
-    """What a record has for the codes of four columns: a word for each row from `part` on."""
+    """The codes of four columns: a word for each row from `part` on."""
     words = lanes_of(I32, lanes)
 
     def taken(place: tuple[int, int], bits: int, to: int) -> Any:
-        """So many bits of each byte, moved to where they belong there."""
+        """`bits` bits of each byte, moved to bit `to`."""
         word, shift = place
         found = _loaded(builder, record, 4 * (ROWS * word + part), words)
         if shift > to:
@@ -167,11 +167,11 @@ def _codes(builder: Any, layout: Layout, record: Any, quad: int, part: int, lane
 
 
 def quantize_block(builder: Any, x: Any, out: Any, size: int) -> None:
-    """Quantize 32 columns of a row to a block, in codes of so many bytes."""
+    """Quantize 32 columns of a row to a block with codes of `size` bytes."""
     top = REAL(float(TOPS[size]))
     reals, words = lanes_of(REAL, COLUMNS), lanes_of(I32, COLUMNS)
     values = _loaded(builder, x, 0, reals)
-    # numbers without a sign are in the order of their bits
+    # the bits of non-negative numbers sort like the numbers
     bits = builder.and_(builder.bitcast(values, words), constant(words, 0x7FFFFFFF))
     most = builder.bitcast(call(builder, f"llvm.vector.reduce.umax.v{COLUMNS}i32", I32, bits), REAL)
     finite = builder.fcmp_ordered("<", most, REAL(float("inf")))
@@ -179,7 +179,7 @@ def quantize_block(builder: Any, x: Any, out: Any, size: int) -> None:
     none = builder.select(finite, REAL(0.0), REAL(float("nan")))
     scale = builder.select(there, builder.fdiv(most, top), none)
     factor = builder.select(there, builder.fdiv(top, most), REAL(0.0))
-    # Added to 1.5 · 2²³ a number is rounded to a whole one, ties to even, which the lowest bits have.
+    # Adding 1.5 · 2²³ rounds to a whole number, ties to even, in the lowest bits.
     large = constant(reals, 1.5 * 2.0**23)
     near = builder.fadd(builder.fmul(values, spread(builder, factor, COLUMNS)), large)
     codes = builder.sub(builder.bitcast(near, words), builder.bitcast(large, words))

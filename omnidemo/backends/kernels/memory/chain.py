@@ -1,4 +1,4 @@
-"""The compiled form of `MemorySource`: the chain that it proposes, and what it learns from one."""
+"""`MemorySource` in compiled code: the chain of ids that it proposes, and what it learns from one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from omnidemo.decoding.sources.copier import CLASSES, FORGET, LEAST, SHARES
 from omnidemo.decoding.sources.ngram_table import LONGEST, MEETINGS
 
 follow: Any = njit(cache=True, error_model="numpy", nogil=True)(ngram_table.follow)
-FIRST = 3  # column of a chain's first source: of each its id, −1 for none, and the class of that
+FIRST = 3  # column of the first source's offer
 
 
 @njit(cache=True, error_model="numpy", nogil=True)
@@ -24,9 +24,9 @@ def chain(
     own: Any, earlier: Any, known: Any, right: Any, weights: Numbers, tail: Whole, prompt: int, ends: Whole,
     made: Whole, numbers: Numbers,
 ) -> int:  # fmt: skip
-    """`MemorySource.draft`, of len(made) ids at most: how many. Of each it writes to `made` [n, 9] the id,
-    match length and origin, and what each source offered; to `numbers` [n, 4] the chance that all so far are
-    accepted, and the log odds of each source."""
+    """`MemorySource.draft` of at most len(made) ids; returns their number. Each row of `made` [n, 9] is the
+    id, match length and origin, and the offer of each source (id, −1 for none, and class). Each row of
+    `numbers` [n, 4] is the chance that all ids so far are accepted, and the log odds of each source."""
     most, begun = len(made), LONGEST - min(LONGEST, len(tail))
     copies, alive = np.empty((2, 2, most, 4), np.int64), np.zeros(2, np.int64)
     alive[0] = copy_from(own, tail, True, prompt, ends, right, most, copies[0])
@@ -70,14 +70,14 @@ def chain(
 
 @compiled
 def followed(known: Any, ids: Whole, shares: Numbers, kinds: Whole) -> Any:
-    """`Continuations.follow` the first LONGEST of the ids; how many are written behind them."""
+    """`Continuations.follow` of the first LONGEST ids; returns how many ids it wrote after them."""
     keys, weights, kept, counts, bits = known
     return follow(keys, weights, kept, counts, bits, ids, shares, kinds)
 
 
 @compiled
 def likeliest(weights: Numbers, offers: Whole, odds: Numbers, later: bool) -> tuple[Any, float]:
-    """(the id that is right most likely, the first of equals, −1 for none; its chance)."""
+    """(the id with the highest chance, the first among equals, −1 for none; its chance)."""
     token, best = np.int64(-1), 0.0
     for source in range(SOURCES):
         each = offers[2 * source]
@@ -101,7 +101,7 @@ def chance_of(weights: Numbers, token: int, offers: Whole, odds: Numbers, later:
 
 @compiled
 def log_odds(right: Any, at: int) -> float:
-    """`agreement.log_odds` of a class's chance."""
+    """`agreement.log_odds` of the chance of a class."""
     weight, accepted = right
     chance = accepted[at] / weight[at]
     if not 0.0 < chance < 1.0:
@@ -122,7 +122,7 @@ def class_of_continuation(kind: int, share: float) -> Any:
 def learn_chain(
     right: Any, weights: Numbers, squares: Numbers, made: Whole, numbers: Numbers, written: Whole
 ) -> None:
-    """`MemorySource.learn`, of the rows that `chain` has written."""
+    """`MemorySource.learn` of the rows that `chain` has written."""
     weight, accepted = right
     for step in range(min(len(made), len(written))):
         offers, odds, wanted = made[step, FIRST:], numbers[step, 1:], written[step]

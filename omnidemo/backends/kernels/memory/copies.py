@@ -1,4 +1,4 @@
-"""The compiled form of `TextIndex` and of what `Copier` takes from one."""
+"""`TextIndex` in compiled code, and the part of `Copier` that reads one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PROMPT, ANSWER, EARLIER = 0, 1, 2  # origins
 
 @njit(cache=True, error_model="numpy", nogil=True)
 def enter(text: Any, new: NDArray[np.int32]) -> int:
-    """Append ids to a text that has room for them; how many there are then."""
+    """Append ids to a text that has room for them; returns the new length."""
     ids, previous, heads, size, begin = text
     before = int64(ids[size - 1]) if size > 0 else int64(BREAK)
     for token in new:
@@ -31,7 +31,7 @@ def enter(text: Any, new: NDArray[np.int32]) -> int:
 
 @compiled
 def find_places(text: Any, tail: Whole, own: bool, found: Whole) -> Any:
-    """`TextIndex.places`: writes them to `found` [CANDIDATES, 2]; how many."""
+    """`TextIndex.places`, written to `found` [CANDIDATES, 2]; returns their number."""
     ids, previous, heads, size, begin = text
     end, count = len(tail) - 1, 0
     if end < 1 or size < 2:
@@ -57,9 +57,8 @@ def find_places(text: Any, tail: Whole, own: bool, found: Whole) -> Any:
 def copy_from(
     text: Any, tail: Whole, own: bool, prompt: int, ends: Whole, right: Any, most: int, made: Whole
 ) -> Any:
-    """The better of the drafts from the places with the longest matches, and with the next longest too:
-    writes its ids, match lengths, origins and classes to `made` [2, most, 4], in its first part; how
-    many."""
+    """`Copier._from`: write the ids, match lengths, origins and classes of the better draft to `made` [2,
+    most, 4], first part; returns their number."""
     found = np.empty((CANDIDATES, 2), np.int64)
     count = find_places(text, tail, own, found)
     best, length, before = 0.0, 0, int64(LONGEST_MATCH + 1)
@@ -89,8 +88,8 @@ def copy_from(
 def stands_behind(
     text: Any, places: Whole, own: bool, prompt: int, ends: Whole, right: Any, made: Whole
 ) -> tuple[int, float]:
-    """`Copier._follow`: (how many ids, how many of them are expected to be accepted). `right`: weights of
-    the classes, and how much of each was accepted."""
+    """`Copier._follow`: (number of ids, expected number of accepted ids). `right`: the weight of each class,
+    and the accepted part of it."""
     ids, size, (weight, accepted) = text[0], text[3], right
     first, count, longest, step = 0, len(places), int64(0), 0
     chance, expected = 1.0, 0.0
@@ -127,7 +126,7 @@ def stands_behind(
 
 @compiled
 def most_say(ids: NDArray[np.int32], places: Whole, step: int) -> tuple[int, int]:
-    """(the id that stands behind most places, the first of equals; behind how many)."""
+    """(the id that follows most places, the first among equals; the number of these places)."""
     best, most = int64(BREAK), 0
     for place in range(len(places)):
         token, count = ids[places[place, 1] + step], 0
