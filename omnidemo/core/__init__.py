@@ -1,1 +1,1 @@
-"""What every wing uses: records, figures of an answer, options and settings, paths, processes."""
+"""The base of all wings: records, figures of an answer, options and settings, paths, processes."""

@@ -1,4 +1,4 @@
-"""The table of figures: every figure of an answer that somebody shows, each once. `metrics.measure` computes
+"""The table of figures: every figure of an answer that is shown anywhere, once. `metrics.measure` computes
 them; page, endpoint, MCP, Compare and CSV files are made from this table (docs/contributing.md, "A figure of
 an answer")."""
 
@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """`name`: its key in `Generation.metrics`. `help`: sentences on what it is. `label`: what stands behind
-    its number below an answer; without one the page does not show it. `form`: how the browser prints the
-    number. `unit`: what its CSV column has behind the name. `shown`: who else has it, in words: `endpoint`,
-    `mcp`, `compare` (the page's table), `history`. `mcp`: its name there, if another. `csv`: its place among
-    the columns of the page's Compare. `report`: the same of the command `compare`; 0: none."""
+    """`name`: its key in `Generation.metrics`. `help`: what it is, in sentences. `label`: the words after its
+    number below an answer; without one the page does not show it. `form`: how the browser prints the number.
+    `unit`: the end of its CSV column's name. `shown`: where else it is shown: `endpoint`, `mcp`, `compare`
+    (the page's table), `history`. `mcp`: its name there, if another. `csv`: its place among the columns of
+    the page's Compare. `report`: the same for the command `compare`; 0: none."""
 
     name: str
     help: str = ""
@@ -121,7 +121,7 @@ FIGURES = (
 
 
 def figures_of(way: str) -> list[Figure]:
-    """The figures that somebody shows (`Figure.shown`)."""
+    """The figures shown in a place (`Figure.shown`)."""
     return [figure for figure in FIGURES if way in figure.shown.split()]
 
 

@@ -1,4 +1,4 @@
-"""Where the files are that come with the project: a wheel has them in the package, a checkout beside it."""
+"""The place of the project's files: within the package in a wheel, beside it in a checkout."""
 
 from __future__ import annotations
 

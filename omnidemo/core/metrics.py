@@ -24,12 +24,11 @@ class Speed:
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """How long what rounds accepted was, of any number of rounds and answers, copied tokens with the
-    drafter's own.
+    """Lengths of what rounds accepted, of any number of rounds and answers, copies included.
 
-    `rounds[n]`: rounds that wrote n tokens, the target's own (bonus or correction) among them; an answer that
+    `rounds[n]`: rounds that wrote n tokens, the target's own (bonus or correction) included; an answer that
     ends within a round counts what it kept. `judged[i]` and `accepted[i]`: rounds whose proposal at position
-    i, from 0, was judged, and accepted. `proposed`: tokens that were proposed in all.
+    i, from 0, was judged, and accepted. `proposed`: all proposed tokens.
     """
 
     rounds: tuple[int, ...]
@@ -62,12 +61,12 @@ class Lengths:
 
     @property
     def alpha(self) -> float | None:
-        """Accepted ÷ judged tokens: those after a rejection are not judged."""
+        """Accepted ÷ judged tokens; those after a rejection are not judged."""
         return sum(self.accepted) / sum(self.judged) if sum(self.judged) else None
 
     @property
     def by_position(self) -> list[float]:
-        """The share that was accepted at each position, of the rounds in which everything before it was."""
+        """The accepted share at each position, of the rounds in which everything before it was accepted."""
         return [right / count for right, count in zip(self.accepted, self.judged, strict=True)]
 
     def __str__(self) -> str:
@@ -78,20 +77,18 @@ class Lengths:
 def measure(
     rounds: Sequence[Round], first_token_seconds: float | None, plain_seconds: float | None = None
 ) -> Mapping[str, float | None]:
-    """Metrics of one generation; the pair adds `context_mismatch`, 1 where the drafter's bytes did not spell
-    the target's at the end, and `plain_at`, the UNIX time of the newest round that `plain_seconds` knows.
+    """Metrics of one generation. The pair adds `context_mismatch`, 1 where the drafter's bytes did not spell
+    the target's at the end, and `plain_at`, the UNIX time of the newest round in `plain_seconds`.
 
     `plain_seconds` is the time of one plain round (draft length 0) by the price list, for replays on the
-    page; how much faster an answer was is measured (`serving/speed.py`), not computed. Values are None where
-    they are undefined.
+    page; an answer's speedup is measured (`serving/speed.py`), not computed. Undefined values are None.
 
-    seconds: those of its rounds, of which every speed is made. What lies between rounds (other answers'
-    turns, a slow reader) is no decoding, and is left out. block_efficiency: target tokens emitted per target
-    forward pass, which is the mean accepted length τ (MAT) with the bonus token. time_per_output_token:
-    seconds per token after the first round, which `time_to_first_token` has. total_variation: mean over the
-    answer's tokens of how far the law by which each was written is from the target's own, given what stands
-    before; the text as a whole is at most the sum away. Only of a method that measures it because it is not
-    lossless.
+    seconds: the sum over the rounds, from which every speed is computed; time between rounds (other answers'
+    turns, a slow reader) is not decoding. block_efficiency: target tokens per target pass, the mean accepted
+    length τ (MAT) with the bonus token. time_per_output_token: seconds per token after the first round, which
+    `time_to_first_token` contains. total_variation: mean over the tokens of the distance between the law by
+    which each was written and the target's own, given the text before; the text as a whole is at most the sum
+    away. Only for methods that measure it because they are not lossless.
     """
     tokens = sum(len(done.tokens) for done in rounds)
     later = tokens - len(rounds[0].tokens) if rounds else 0
@@ -109,7 +106,7 @@ def measure(
         "total_variation": sum(variations) / tokens if variations else None,
         **_guesses(rounds),
         **_copies(rounds, tokens),
-        **_times(rounds, tokens),
+        **_times(rounds),
         "plain_seconds": plain_seconds,
     }
 
@@ -119,11 +116,11 @@ def _share(part: float, whole: float) -> float | None:
 
 
 def _guesses(rounds: Sequence[Round]) -> Mapping[str, float | None]:
-    """proposed, accepted: all proposals, also those that were copied. How good the drafter is at guessing is
-    computed without these. acceptance_rate: accepted / proposed of the drafter's target tokens, averaged over
-    the rounds where it proposed one. guesses_right: the same over the answer. alpha: mean acceptance over
-    the drafter's judged slots (those after a rejection are not judged). ngram_hits: accepted n-grams per
-    round. drafted: drafter tokens drawn. draft_length: the same per round, of all rounds."""
+    """proposed, accepted: all proposals, copies included; the other figures are the drafter's alone.
+    acceptance_rate: accepted ÷ proposed target tokens, mean over the rounds with a proposal. guesses_right:
+    the same over the answer. alpha: accepted ÷ judged slots (those after a rejection are not judged).
+    ngram_hits: accepted n-grams per round. drafted: drafter tokens drawn. draft_length: the same per round,
+    of all rounds."""
     own = [
         (done.accepted - copies.accepted, done.proposed - copies.proposed)
         for done in rounds
@@ -145,9 +142,8 @@ def _guesses(rounds: Sequence[Round]) -> Mapping[str, float | None]:
 
 
 def _copies(rounds: Sequence[Round], tokens: int) -> Mapping[str, float | None]:
-    """copied: target tokens that were copied, which are the accepted copies. copied_earlier: those of them
-    that an earlier answer had; prompt and answer had the others. copied_share: their share of the answer's
-    tokens. copies_proposed: copied tokens that were proposed."""
+    """copied: accepted copies. copied_earlier: those from an earlier answer; the others are from prompt and
+    answer. copied_share: their share of the answer's tokens. copies_proposed: proposed copies."""
     proposed = sum(done.copies.proposed for done in rounds)
     copied = sum(done.copies.accepted for done in rounds)
     return {
@@ -165,19 +161,16 @@ def _copies(rounds: Sequence[Round], tokens: int) -> Mapping[str, float | None]:
     }
 
 
-def _times(rounds: Sequence[Round], tokens: int) -> Mapping[str, float | None]:
-    """engine_overhead: the part of the rounds' time outside drafting and verifying. cost_ratio: c, the
-    drafter's seconds per drafted token / the target's per pass, planning and draws included.
-    modelled_speedup: block efficiency / (1 + k·c), c = drafter seconds per token / verification seconds."""
+def _times(rounds: Sequence[Round]) -> Mapping[str, float | None]:
+    """engine_overhead: the share of the rounds' time outside drafting and verifying. cost_ratio: c, the
+    drafter's seconds per drafted token ÷ the target's per pass, planning and draws included."""
     draft, verify, settle, other = (sum(done.seconds.get(name, 0.0) for done in rounds) for name in STAGES)
     drafted = sum(done.drafted for done in rounds)
-    timed = drafted and verify > 0
     return {
         "draft_seconds": draft,
         "verify_seconds": verify,
         "settle_seconds": settle,
         "other_seconds": other,
         "engine_overhead": _share(settle + other, draft + verify + settle + other),
-        "cost_ratio": draft / drafted / (verify / len(rounds)) if timed else None,
-        "modelled_speedup": tokens / len(rounds) / (1 + draft / verify) if timed else None,
+        "cost_ratio": draft / drafted / (verify / len(rounds)) if drafted and verify > 0 else None,
     }

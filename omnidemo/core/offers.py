@@ -1,4 +1,4 @@
-"""Small records of a round, which travel with it: what it chose from, and what it copied."""
+"""Small records of a round: its offers and its copies."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ DraftSource = Literal["drafter", "copy", "fused", "plain"]
 
 
 class Offer(NamedTuple):
-    """What a source of drafts offered for a round, at the length that the policy finds best: `length` tokens,
-    all of which are accepted with `chance`, so that the round is expected to write `tokens` for the price of
-    `price` plain rounds. The source "copy" is memory (the chat, earlier answers and what followed short
-    contexts in them), "fused" is memory with the drafter behind it, whose `chance` is that of the ids from
-    memory; "plain" is the round without a draft. `needed`: tokens per price from which on the policy "cost"
-    takes it; 0 where prices do not decide."""
+    """The offer of a source of drafts for a round, at the policy's best length: `length` tokens, all accepted
+    with `chance`, so that the round is expected to write `tokens` for the `price` of so many plain rounds.
+    The source "copy" is memory (the chat, earlier answers and continuations of short contexts), "fused" is
+    memory followed by the drafter, with the `chance` of the ids from memory; "plain" is the round without a
+    draft. `needed`: the least rate at which the policy "cost" takes it; 0 where prices do not decide."""
 
     source: DraftSource
     length: int
@@ -30,8 +29,7 @@ class Offer(NamedTuple):
 
 
 class Copies(NamedTuple):
-    """How many copied tokens a round proposed, how many of them were accepted, and how many judged. The
-    drafter drew none of them."""
+    """Copied tokens of a round: proposed, accepted and judged ones. The drafter drew none of them."""
 
     proposed: int
     accepted: int

@@ -1,5 +1,5 @@
-"""Folders that are one process's own: the lock on a storage folder, a place for temporary files that the next
-start sweeps; files that are there whole or not at all; and sentences that name no folder."""
+"""Folders of one process: the lock on a storage folder, and temporary files, which the next start removes;
+files that appear complete or not at all; and sentences without folder names."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ LOCK = ".lock"
 
 
 def hold(storage: Path) -> None:
-    """Take the storage folder for this process, until `let_go` as often as `hold`, or its end. ValueError,
-    one sentence, where another process has it. Where the folder cannot be written to, or its file system
-    knows no locks, nobody can write there and nothing happens."""
+    """Lock the storage folder for this process, until as many calls of `let_go`, or its end. ValueError, one
+    sentence, where another process has it. Nothing happens where the folder cannot be written to, or its file
+    system has no locks: no process can write there."""
     path = Path(storage).resolve() / LOCK
     with _guard:
         if path in _held:
@@ -67,14 +67,14 @@ def let_go(storage: Path) -> None:
 
 
 def _lock(file: IO[str]) -> None:
-    """BlockingIOError where another process holds the file, OSError where it cannot be locked. It ends with
-    the process."""
+    """BlockingIOError where another process holds the file, OSError where it cannot be locked. The lock ends
+    with the process."""
     try:
         import fcntl
     except ImportError:  # Windows
         import msvcrt
 
-        file.seek(1 << 20)  # far behind what is written: a locked byte cannot be read
+        file.seek(1 << 20)  # after the contents: a locked byte cannot be read
         try:
             msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
         except OSError as error:
@@ -84,14 +84,14 @@ def _lock(file: IO[str]) -> None:
 
 
 def temporary_folder() -> Path:
-    """A folder of this process alone, which nobody else can read. It goes with the process; what a killed one
-    left behind goes now."""
+    """A folder of this process that nobody else can read. It is removed at exit; the remains of killed
+    processes are removed now."""
     global _own
     with _guard:
         if _own is None or not _own.is_dir():
             root = Path(tempfile.gettempdir()) / f"omnidemo-{_user()}"
             root.mkdir(mode=0o700, exist_ok=True)
-            # somebody was there first
+            # another user made it first
             if hasattr(os, "getuid") and (root.is_symlink() or root.stat().st_uid != os.getuid()):
                 root = Path(tempfile.mkdtemp(prefix="omnidemo-"))
             sweep(root)
@@ -118,8 +118,8 @@ def _alive(pid: int) -> bool:
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """`with replacing(path) as partial`: what is written to `partial` becomes `path` at once, or not at all.
-    What a killed process left behind goes."""
+    """`with replacing(path) as partial`: the contents written to `partial` become `path` at once, or not at
+    all. The remains of killed processes are removed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     for left in path.parent.glob(f".new-{glob.escape(path.name)}.*"):
         pid = left.suffix[1:].partition("-")[0]

@@ -1,4 +1,4 @@
-"""How processes end: the one that serves or measures by a signal, and those that it starts with it."""
+"""How processes end: those that serve or measure by a signal, and their children with them."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-# Seconds in which a second signal is the first one's: `make` passes on what its whole group has been sent.
+# seconds in which a second signal counts as the first one: `make` passes on a signal of its whole group
 TOGETHER = 0.5
 _first: tuple[int, float] | None = None  # the signal that asked this process to end, and when
 
 
 def end_by_signal() -> None:
     """From now on Ctrl-C and SIGTERM end this process in order: KeyboardInterrupt or SystemExit in the main
-    thread, status 130 or 143. A second signal ends it at once. To be called before torch is imported."""
+    thread, status 130 or 143. A second signal ends it at once. Call this before torch is imported."""
     if signal.getsignal(signal.SIGTERM) is _asked_to_end:
         return
     atexit.register(_leave)
@@ -31,7 +31,7 @@ def end_by_signal() -> None:
 
 @contextlib.contextmanager
 def signals_kept() -> Iterator[None]:
-    """A library may take Ctrl-C and SIGTERM within the block. After it the handlers of before are back."""
+    """Within the block a library may take Ctrl-C and SIGTERM. Afterwards the earlier handlers are back."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -45,8 +45,7 @@ def signals_kept() -> Iterator[None]:
 
 @contextlib.contextmanager
 def deaf_to_ctrl_c() -> Iterator[None]:
-    """Processes that begin within the block do not hear the terminal's Ctrl-C: whoever began them ends
-    them."""
+    """Processes that begin within the block ignore the terminal's Ctrl-C: their parent ends them."""
     with signals_kept():
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -66,7 +65,7 @@ def _asked_to_end(number: int, _: object) -> None:
 
 
 def _unhandled(kind: type[BaseException], error: BaseException, trace: Any) -> None:
-    """Ctrl-C before any command runs, as while modules are imported."""
+    """Ctrl-C before any command runs, such as during imports."""
     if issubclass(kind, KeyboardInterrupt):
         sys.stderr.write("\nStopped.\n")
     else:
@@ -74,8 +73,7 @@ def _unhandled(kind: type[BaseException], error: BaseException, trace: Any) -> N
 
 
 def _leave() -> None:
-    """The last of all exit handlers. Python would end threads within torch's code now, which aborts the
-    process."""
+    """The last exit handler. Python would now end threads within torch's code, which aborts the process."""
     if _first is not None:
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(OSError, ValueError):
@@ -84,9 +82,8 @@ def _leave() -> None:
 
 
 def end_with_parent(parent: int) -> None:
-    """The end of standard input says that the parent is gone, but a paused process would not notice; Linux
-    can kill it all the same. A `parent` that was killed while this process began is looked for, since Linux
-    tells only of what happens from now on."""
+    """End with the parent. The end of standard input would not reach a paused process, so Linux kills it. A
+    `parent` that died before is checked for, because Linux reports only later deaths."""
     if sys.platform == "linux":
         import ctypes
 

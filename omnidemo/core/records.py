@@ -1,6 +1,6 @@
-"""The plain, picklable records that travel between the wings. They have no models, files or clock, and are
-never changed. Those made in every round are not frozen dataclasses, which take three times as long to make
-(10 µs behind a pass)."""
+"""The plain, picklable records that travel between the wings, without models, files or clock. They are never
+changed. Records of every round are not frozen dataclasses, which take three times as long to make (10 µs
+after a pass)."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ T = TypeVar("T")
 Source = Literal["direct", "ngram", "copied", "corrected", "bonus", "plain"]
 PROPOSED: tuple[Source, ...] = ("direct", "ngram", "copied")  # the others are of the target alone
 FinishReason = Literal["end", "stop", "length", "context", "cancelled"]
-LONG_READING = 1.5  # seconds of reading a prompt from which on people are told how far it is
+LONG_READING = 1.5  # seconds of reading a prompt with shown progress
 
 
 class Match(NamedTuple):
-    """Why a token was copied: the newest `length` tokens stand in the `origin`, with it behind them. The
-    origin is the prompt, the answer so far, or an earlier answer."""
+    """Why a token was copied: the newest `length` tokens also stand in the `origin` (the prompt, the answer
+    so far, or an earlier answer), followed by this token."""
 
     length: int
     origin: Literal["prompt", "answer", "earlier"]
@@ -38,14 +38,13 @@ class Match(NamedTuple):
 class Token:
     """One target token: emitted, or proposed and discarded.
 
-    `text` is what the token added to the decoded stream; it is empty while a UTF-8 character is incomplete,
-    so that the texts of all emitted tokens, joined, are the text of the generation. `p` is the target's
-    probability of the token at temperature 1. `q` is the proposal's: an upper bound where the method uses
-    one, at temperature 0 the drafter's at temperature 1. `accept` is the probability with which the token was
-    accepted. `q` and `accept` are None for tokens that nobody proposed. `pieces` are the drafter's ids that
-    spelled the token. Of the sources, "direct" is one drafter token, "ngram" several; with the methods on
-    strings also none, where no drafter token ends on the token's last byte. `match`: of a token that was
-    copied; then nobody drew it, and `q` is 1.
+    `text` is what the token adds to the decoded stream; it is empty while a UTF-8 character is incomplete, so
+    the joined texts of all emitted tokens are the text of the generation. `p` is the target's probability of
+    the token at temperature 1. `q` is the proposal's: an upper bound where the method uses one, at
+    temperature 0 the drafter's at temperature 1. `accept` is the token's acceptance probability. `q` and
+    `accept` are None for tokens that were not proposed. `pieces` are the drafter ids that spell the token:
+    one for the source "direct", several for "ngram"; none where a string method has no drafter token that
+    ends on the token's last byte. `match`: of a copied token, which was not drawn and has `q` 1.
     """
 
     id: int
@@ -66,13 +65,13 @@ STAGES = ("draft", "verify", "settle", "other")  # keys of `Round.seconds`, besi
 class Round:
     """One pass through draft → translate → verify → correct.
 
-    `tokens` were emitted, in order. `discarded` were proposed and did not make it: the rejected one first,
-    then those that were never judged; their `source` says how they had been proposed. `drafted` counts
-    drafter tokens drawn, also those thrown away. `ngram_hits` counts accepted proposals with the source
-    "ngram". `seconds` splits the wall time: draft (with planning, draws and translation), verify (the
-    target's pass), settle (accepting and committing), other; `total` is their sum. `inserts` are new n-grams:
-    (target id, drafter ids). `proposed`, `accepted` and `judged` count copies with the drafter's own;
-    `variation`: as in `Acceptance`. `offers`: what the policies "cost" and "chance" chose from.
+    `tokens` were emitted, in order. `discarded` were proposed and not emitted: the rejected one first, then
+    those that were never judged; their `source` says how they were proposed. `drafted` counts all drafter
+    tokens drawn. `ngram_hits` counts accepted proposals with the source "ngram". `seconds` splits the wall
+    time: draft (with planning, draws and translation), verify (the target's pass), settle (accepting and
+    committing), other; `total` is their sum. `inserts` are new n-grams: (target id, drafter ids). `proposed`,
+    `accepted` and `judged` include copies. `variation`: as in `Acceptance`. `offers`: the choices of the
+    policies "cost" and "chance".
     """
 
     index: int
@@ -105,22 +104,22 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How far a target has read a prompt before the first round: `read` of `total` tokens, and before these
-    `kept`, which it knew from an earlier answer."""
+    """How much of a prompt a target has read before the first round: `read` of `total` tokens, after `kept`
+    tokens from an earlier answer."""
 
     read: int
     total: int
     kept: int
 
     def is_long(self, seconds: float) -> bool:
-        """Whether all of it takes LONG_READING, by the seconds of what is read."""
+        """Whether reading all takes LONG_READING, by the seconds so far."""
         return self.read > 0 and seconds * self.total >= LONG_READING * self.read
 
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """A finished (or cancelled) answer. `metrics` uses the names of `metrics.py`. Prompt and answer take
-    `context_tokens` of the `context_limit` tokens that the target's window holds (0: not known)."""
+    """A finished (or cancelled) answer. `metrics` has the names of `metrics.py`. Prompt and answer take
+    `context_tokens` of the `context_limit` tokens of the target's window (0: unknown)."""
 
     token_ids: tuple[int, ...]
     text: str
@@ -136,13 +135,12 @@ class Generation:
     key: str = ""  # by which `Pair.agreement` finds what is measured of it later
     context_limit: int = 0
     dropped_messages: int = 0  # of the chat, its oldest, which the target no longer read
-    # as it began: none by its method, off by its length, alone by "cost"
+    # at its beginning: "none" by its method, "off" by its length, "alone" by the policy "cost"
     guessing: Literal["on", "none", "off", "alone"] = "on"
-    # what the target's own numbers depended on, see `PairPool.conditions`
+    # the conditions of the target's numbers, see `PairPool.conditions`
     conditions: str = ""
-    # What the guesses came from, as the answer began: drafter, adapter version, n-grams and earlier answers,
-    # each with a digest, and the draft policy. With method and line it is all that the answer was made under
-    # but its own options.
+    # The conditions of the guesses at its beginning: drafter, adapter version, n-grams and earlier answers,
+    # each with a digest, and the draft policy.
     guesses: str = ""
 
     @property
@@ -152,12 +150,12 @@ class Generation:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How far a drafter and its target agree on a text, by the drafter's own distribution: no draft policy
-    and no temperature enters.
+    """How far a drafter and its target agree on a text, by the drafter's own distribution, whatever draft
+    policy and temperature.
 
-    `overlap` is the mean of Σ min(p, q) over all `positions`, those that the drafter cannot spell counting 0,
-    and `same_first` the fraction of positions where both find the same token most probable. Both are lower
-    bounds where the kept tokens do not cover p.
+    `overlap` is the mean of Σ min(p, q) over all `positions`, 0 for those that the drafter cannot spell;
+    `same_first` is the fraction of positions with the same most probable token. Both are lower bounds where
+    the kept tokens do not cover p.
     """
 
     overlap: float
@@ -167,16 +165,16 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trace:
-    """What an answer leaves behind for the distiller; everything on the CPU, n = number of answer positions.
+    """What an answer leaves for the distiller, on the CPU; n = number of answer positions.
 
     The drafter read `drafter_ids` [length]; the target token at position i is spelled by
-    `drafter_ids[starts[i] : starts[i] + lengths[i]]` (length 1: direct map; ≥ 2: n-gram; 0: not spellable).
-    `accepted[i]` says whether it was an accepted proposal. `top_ids`/`top_p` [n, K] are the drafter ids and
-    raw target probabilities (before temperature and top-p) of the K most probable directly mapped tokens; 1 −
-    Σ top_p is the rest bucket. `p` [n] is the raw probability of the emitted token itself. `copied` [n] says
-    which of the accepted were copied, so that nobody asked the drafter; None: none of them.
-    `first_ids`/`first_p` [n, F]: drafter ids (−1: padding), the most probable first, and the raw probability
-    of all tokens whose spelling begins with each, n-grams too; None: not kept.
+    `drafter_ids[starts[i] : starts[i] + lengths[i]]` (length 1: direct map; ≥ 2: n-gram; 0: cannot be
+    spelled). `accepted[i]`: whether it was an accepted proposal. `top_ids`/`top_p` [n, K] are the drafter ids
+    and raw target probabilities (before temperature and top-p) of the K most probable directly mapped tokens;
+    1 − Σ top_p is the rest. `p` [n] is the raw probability of the emitted token. `copied` [n]: which accepted
+    tokens were copied, not drafted; None: none. `first_ids`/`first_p` [n, F]: drafter ids (−1: padding), the
+    most probable first, and the raw probability of all tokens whose spelling begins with each, n-grams
+    included; None: not kept.
     """
 
     drafter_ids: np.ndarray
@@ -201,19 +199,18 @@ class Trace:
 
     @property
     def own(self) -> np.ndarray:
-        """[n]: which positions were the drafter's to guess."""
+        """[n]: positions that were the drafter's to guess."""
         return np.ones(len(self.accepted), dtype=bool) if self.copied is None else ~self.copied
 
     @property
     def acceptance(self) -> float:
-        """The share of accepted proposals among the `own` positions; 0 where there are none."""
+        """The share of accepted proposals among the `own` positions; 0 for none."""
         return float(np.mean(self.accepted[self.own])) if self.own.any() else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class TrainStep:
-    """One optimiser step of the distiller. Losses are nats per position; `seconds` is the step's wall
-    time."""
+    """One optimiser step of the distiller. Losses are nats per position; `seconds` is wall time."""
 
     step: int
     loss: float
@@ -227,9 +224,8 @@ class TrainStep:
 
 @dataclass(slots=True)  # not frozen: the cache counts in its own, and gives copies away
 class NgramEntry:
-    """An n-gram of the cache with its counters: `hits` counts its proposals that the target judged, `accepts`
-    those that it accepted (which `Round.ngram_hits` counts); `inserted_at` and `last_used` count requests of
-    the pair."""
+    """An n-gram of the cache with its counters: `hits` counts judged proposals, `accepts` the accepted ones
+    (`Round.ngram_hits`); `inserted_at` and `last_used` count requests of the pair."""
 
     target_id: int
     drafter_ids: tuple[int, ...]
@@ -241,13 +237,13 @@ class NgramEntry:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """How one drafter version does on the probe prompts of a topic: the target's recorded answers, replayed
-    with drafts of 4 tokens.
+    """One drafter version on the probe prompts of a topic: the target's recorded answers, replayed with
+    drafts of 4 tokens.
 
-    `domain` is the adapter line, "" for version 0, the fresh drafter of all lines. `recording` tells
-    recordings apart: of a target whose weights have changed, or of other prompts, nothing is compared with
-    what was measured before. `examples`: answers that the version had learned from. `counts`: (tokens, passes
-    of the target) of each prompt, in their order. `shown` are some of the prompts, round by round.
+    `domain` is the adapter line, "" for version 0, the base drafter of all lines. `recording` identifies a
+    recording: results of another target, or of other prompts, are not compared. `examples`: answers that the
+    version had learned from. `counts`: (tokens, passes of the target) of each prompt, in order. `shown`: some
+    of the prompts, round by round.
     """
 
     target: str
@@ -265,8 +261,7 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """A recorded answer as a drafter went through it. Its rounds have no seconds: the target did not
-    compute."""
+    """A recorded answer, drafted again. Its rounds have no seconds: the target did not compute."""
 
     prompt: str
     rounds: tuple[Round, ...]

@@ -1,4 +1,4 @@
-"""What of a machine this process may use: a container may be given less than there is."""
+"""The part of the machine that this process may use: a container may have less."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ MEMBERSHIP = Path("/proc/self/cgroup")
 
 @cache
 def usable_cores() -> int:
-    """Cores that threads may run on at once: those that this process is bound to, and whole ones of a
-    container's share of time, one at least."""
+    """Cores that threads may use at once: those that this process is bound to, and whole cores of a
+    container's share of time; at least one."""
     bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     for folder in _groups("cpu"):
         quota, _, period = _read(folder / "cpu.max").partition(" ")
@@ -29,13 +29,13 @@ def usable_cores() -> int:
 
 
 def free_memory() -> int:
-    """Bytes that are free, in the machine and in a container."""
+    """Free bytes, in the machine and in a container."""
     free = int(psutil.virtual_memory().available)
     for folder in _groups("memory"):
         limit = _read(folder / "memory.max") or _read(folder / "memory.limit_in_bytes")
         used = _read(folder / "memory.current") or _read(folder / "memory.usage_in_bytes")
         if limit.isdigit() and used.isdigit():
-            # Pages of files go as soon as memory is wanted.
+            # file pages are freed when memory is needed
             stat = dict(line.partition(" ")[::2] for line in _read(folder / "memory.stat").splitlines())
             files = stat.get("inactive_file") or stat.get("total_inactive_file", "0")
             free = min(free, max(0, int(limit) - int(used) + int(files)))
@@ -43,7 +43,7 @@ def free_memory() -> int:
 
 
 def all_memory() -> int:
-    """Bytes that there would be if nothing else ran, likewise."""
+    """Bytes of memory of the machine, or of a container that has less."""
     limits = [_read(folder / name) for folder in _groups("memory") for name in LIMITS]
     return min([int(psutil.virtual_memory().total), *(int(one) for one in limits if one.isdigit())])
 
@@ -52,15 +52,15 @@ LIMITS = ("memory.max", "memory.limit_in_bytes")
 
 
 def home() -> Path:
-    """The user's folder; that of temporary files where the system knows none, as of a container's user who is
-    a number alone."""
+    """The user's folder; the temporary folder where the system knows none, as for a container's numeric
+    user."""
     with suppress(RuntimeError):
         return Path.home()
     return Path(tempfile.gettempdir())
 
 
 def _groups(controller: str) -> list[Path]:
-    """The control groups that bound this process, from its own up to the root, in both versions."""
+    """The control groups that limit this process, from its own up to the root, in both versions."""
     found: list[Path] = []
     for line in _read(MEMBERSHIP).splitlines():
         _, names, place = [*line.split(":", 2), "", ""][:3]
@@ -68,7 +68,7 @@ def _groups(controller: str) -> list[Path]:
             continue
         root = GROUPS / controller if names else GROUPS
         own = root / place.lstrip("/")
-        # Within a container the root is its own group, whatever the place says.
+        # within a container the root is its own group
         found += [one for one in (own, *own.parents) if one == root or root in one.parents]
     return list(dict.fromkeys(found))
 

@@ -1,4 +1,4 @@
-"""What a shell says of proxies and certificates: hidden from what stays on this machine, named where it is
+"""The shell's variables for proxies and certificates: hidden from local requests, named where they are
 wrong."""
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 
 @contextmanager
 def hidden() -> Iterator[None]:
-    """Within the block no variable leads a request elsewhere, nor keeps a client from being made that asks
-    this machine alone."""
+    """Within the block no variable redirects requests, or breaks a client that asks this machine alone."""
     names = [name for name in os.environ if name.lower() in (*PROXIES, "no_proxy") or name in CERTIFICATES]
     kept = {name: os.environ.pop(name) for name in names}
     try:
@@ -27,8 +26,7 @@ def hidden() -> Iterator[None]:
 
 
 def wrong_variable() -> str:
-    """Why no connection to another machine can be made with a variable, and what to do; empty where nothing
-    is wrong with any."""
+    """Why a variable prevents connections to other machines, and what to do; empty where none does."""
     for name, value in os.environ.items():
         if value and name.lower() in PROXIES and (why := _wrong_proxy(value)):
             return f"{name} is {value[:80]!r}, {why}"

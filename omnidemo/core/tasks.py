@@ -1,9 +1,9 @@
-"""Repeated tasks: one system prompt, many inputs. Four ship with the project (`assets/tasks`), and anybody
-may give one of their own.
+"""Repeated tasks: one system prompt, many inputs. Four ship with the project (`assets/tasks`); users may add
+their own.
 
-A task that ships has inputs written by hand and a grammar that makes more. A rule is a list of texts; in a
-text, `{city}` stands for one of the rule `city`, the same wherever it stands in one input, `{city_2}` for
-another one, `{City}` for the first with a capital, and `{2-9}` for a number.
+A task that ships has inputs written by hand and a grammar for more. A rule is a list of texts; in a text,
+`{city}` is replaced by a text of the rule `city`, the same throughout one input, `{city_2}` by another one,
+`{City}` by the first with a capital, and `{2-9}` by a number.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from omnidemo.core.config import check_text
 FOLDER = ASSETS / "tasks"
 TASKS = ("json", "sql", "commits", "handbook")
 LONGEST = 1_000_000  # characters of a task of one's own
-TRIES = 50  # inputs that the grammar makes for each new one, before it counts as exhausted
+TRIES = 50  # repeated inputs in a row after which the grammar counts as exhausted
 PLACE = re.compile(r"\{(?:(\d+)-(\d+)|([A-Za-z]+)((?:_\d+)?))\}")
 FORM = 'write a text or {"input": "…"}'
 Rules = Mapping[str, Sequence[str | Sequence[str]]]
@@ -32,8 +32,8 @@ Rules = Mapping[str, Sequence[str | Sequence[str]]]
 @dataclass(frozen=True, slots=True)
 class Task:
     """`name`: its own, and that of its adapter line. `title`, `sentence`: for people. `system`: the prompt of
-    every answer; empty: none. `written`: inputs written by hand. `rules`: the grammar of more; empty: there
-    are no others. `max_new_tokens`: longest answer."""
+    every answer; empty: none. `written`: inputs written by hand. `rules`: the grammar of more; empty: none.
+    `max_new_tokens`: longest answer."""
 
     name: str
     title: str
@@ -42,11 +42,11 @@ class Task:
     written: tuple[str, ...]
     rules: Rules = field(default_factory=dict)
     max_new_tokens: int = 128
-    ask: str = ""  # what stands before each input: small models forget what a system prompt wants
+    ask: str = ""  # text before each input: small models forget the system prompt
 
     def inputs(self, count: int, seed: int = 0, first: int = 0) -> list[str]:
-        """`count` different inputs in the order of a seed, from the one numbered `first`: those written by
-        hand, in the order of the file where the seed is 0, then made ones. Fewer where there are no more."""
+        """`count` different inputs in the order of a seed, from number `first` on: those written by hand, in
+        file order for seed 0, then made ones. Fewer where there are no more."""
         return list(islice(self._all(seed), first, first + count))
 
     def messages(self, text: str) -> list[dict[str, str]]:
@@ -83,10 +83,10 @@ def task(name: str) -> Task:
 
 
 def own_task(text: str, system: str = "", name: str = "own", where: str = "the inputs") -> Task:
-    """A task of one's own. text: an input on each line, as it is or as JSON, `{"input": "…"}`; the system
-    prompt may be a line too, `{"system": "…"}`, unless one is given. Equal inputs count once. ValueError, one
-    sentence with the number of the line, for a line that cannot serve, and where there is no input. where:
-    what the sentence calls the text."""
+    """A user's task. text: an input on each line, plain or as JSON, `{"input": "…"}`; a line `{"system":
+    "…"}` is the system prompt, unless one is given. Equal inputs count once. ValueError, one sentence with
+    the line number, for an invalid line, and where there is no input. where: the name of the text in that
+    sentence."""
     if len(text) > LONGEST:
         raise ValueError(f"{where} has more than {LONGEST:,} characters; give fewer inputs")
     found, said = list[str](), ""
@@ -115,7 +115,7 @@ def read_task(path: Path, system: str = "") -> Task:
 
 
 def _line(line: str) -> dict[str, str]:
-    """What a line gives: an input, a system prompt, or nothing. ValueError says why it cannot be used."""
+    """The contents of a line: an input, a system prompt, or nothing. ValueError says why it is invalid."""
     if not line.startswith("{"):
         return {"input": check_text(line)} if line else {}
     try:

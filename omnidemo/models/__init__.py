@@ -1,1 +1,1 @@
-"""Language models by name: where their files are, how they are loaded, how their prompts are spelled."""
+"""Language models by name: finding their files, loading them, and spelling their prompts."""

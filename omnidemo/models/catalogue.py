@@ -1,5 +1,5 @@
-"""The models that the app offers, and whether each can be had on this machine now. Reads no weights and uses
-no network."""
+"""The models that the app offers, and whether each is available on this machine now. Reads no weights and
+uses no network."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from huggingface_hub import get_token, try_to_load_from_cache
 from transformers import AutoConfig
 
 from omnidemo.core import resources
+from omnidemo.core.catalogue_file import entries, entry_of
 from omnidemo.core.config import Arithmetic, Settings
 from omnidemo.models import model_files, names
-from omnidemo.models.catalogue_file import entries, entry_of
 from omnidemo.models.folder_model import BYTES
 from omnidemo.models.gguf import sources
 from omnidemo.models.gguf.gguf_facts import GgufFile
@@ -31,8 +31,8 @@ LARGEST_DRAFTER = 2e9  # parameters of a GGUF file that is offered as a drafter
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How much conversation a model was made for: at most so many turns (a question and its answer), and so
-    many tokens of prompt. None: as much as its window holds."""
+    """The conversation that a model was made for: most turns (a question and its answer), and most tokens of
+    prompt. None: what its window holds."""
 
     turns: int | None = None
     tokens: int | None = None
@@ -40,10 +40,9 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class ModelCard:
-    """One entry of the model menu. `memory_bytes` is what it needs on this machine's device,
-    `conversation_bytes` of it for a conversation that fills the window, where its configuration is here;
-    `note` is one sentence. `source`: who keeps the files, or where they can be had; `type`: how they hold the
-    weights; `bytes`: their size on disk."""
+    """One entry of the model menu. `memory_bytes`: its need on this machine's device, `conversation_bytes` of
+    it for a conversation that fills the window, if its configuration is here; `note`: one sentence. `source`:
+    who keeps or has the files; `type`: the format of the weights; `bytes`: their size on disk."""
 
     name: str
     title: str
@@ -67,8 +66,7 @@ def reading(name: str) -> Reading:
 
 
 def credits_of(name: str) -> dict[str, str]:
-    """Title, author and licence of a public model that is loaded as the target, as far as catalogue or file
-    name them."""
+    """Title, author and licence of a target, as far as catalogue or file name them."""
     entry, file = entry_of(name), sources.seen(name)
     if "licence" not in entry and file is None:
         return {}
@@ -77,13 +75,13 @@ def credits_of(name: str) -> dict[str, str]:
 
 
 def title_of(name: str) -> str:
-    """What people call a model; its name where neither catalogue nor file say it."""
+    """A model's title in catalogue or file, else its name."""
     return str(entry_of(name).get("title") or getattr(sources.seen(name), "title", "") or name)
 
 
 def list_models(settings: Settings, scan: bool = True) -> list[ModelCard]:
-    """Models on this machine, bundled ones first, then what can be had. `scan`: whether GGUF files are looked
-    for where programs and the settings keep them; else only those of the settings are listed."""
+    """Models on this machine, bundled ones first, then models that can be had. `scan`: look for GGUF files
+    where programs and the settings keep them; otherwise only those of the settings are listed."""
     settings = names.known_settings(settings)
     place, *widths = place_and_widths(settings)
     free = model_files.free_memory(place)
@@ -113,7 +111,7 @@ def list_models(settings: Settings, scan: bool = True) -> list[ModelCard]:
 
 
 def _order(card: ModelCard) -> tuple[int, ...]:
-    """Bundled ones, GGUF files, other models that are here; then what is not, and what cannot be used."""
+    """Bundled models, GGUF files, other models on this machine; then models elsewhere, and unusable ones."""
     if card.source == "bundled":
         return (0,)
     here = card.availability == "cached"
@@ -121,7 +119,7 @@ def _order(card: ModelCard) -> tuple[int, ...]:
 
 
 def place_and_widths(settings: Settings) -> tuple[str, float, float]:
-    """Where models would run, and the bytes of a weight there: a target's, a drafter's."""
+    """(the device, bytes of a target's weight, bytes of a drafter's weight)."""
     try:
         place, _ = pick_device(settings.device)
     except ModelError:  # a wrong device is reported where a model is loaded, with its own sentence
@@ -155,8 +153,8 @@ def _bundled(entry: dict[str, Any], width: float) -> ModelCard:
 
 
 def _memory(weights: float, config: Any, width: float) -> tuple[int, int]:
-    """(bytes that a model needs, those of a conversation that fills its window among them). `width`: of a
-    number in its cache. `config`: None where it is not known."""
+    """(bytes that a model needs, those of a conversation that fills its window among them). `width`: bytes of
+    a number in its cache. `config` None: unknown."""
     if config is None:
         return int(weights * model_files.MARGIN), 0
     need = whole_need(weights, config, int(width))
@@ -164,8 +162,8 @@ def _memory(weights: float, config: Any, width: float) -> tuple[int, int]:
 
 
 def _file(one: GgufFile, width: float, place: str, packed: Arithmetic | None) -> ModelCard:
-    """A GGUF file on this machine. `packed`: where a target's weights stay as they are packed there, their
-    arithmetic."""
+    """The card of a GGUF file on this machine. `packed`: the arithmetic of a target whose weights stay
+    packed."""
     role: Role = entry_of(one.name).get("role") or ("both" if one.parameters <= LARGEST_DRAFTER else "target")
     weights = (one.packed_bytes if packed else None) or one.parameters * width
     kept = 2 if packed == "int8" and one.packed_bytes else int(width)  # bytes of a number of keys and values
@@ -211,7 +209,7 @@ def _listed(entry: dict[str, Any], width: float, free: int, settings: Settings) 
 
 
 def _other(name: str, width: float, free: int, hub: bool) -> ModelCard:
-    """A card for a local folder, or for what the Hub has and the catalogue does not know."""
+    """The card of a local folder, or of a Hub model outside the catalogue."""
     try:
         if sources.is_gguf(name):
             with suppress(sources.NotHere):

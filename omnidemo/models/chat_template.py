@@ -1,5 +1,4 @@
-"""A prompt's ids, in which only the chat template makes control tokens: what a person types is text, whatever
-it looks like."""
+"""A prompt's ids, where only the chat template makes control tokens: typed text stays text."""
 
 from __future__ import annotations
 
@@ -30,10 +29,10 @@ PROBE_SECONDS, PROBE_CHARACTERS = 5.0, 1_000_000  # what a template may take for
 class Speller:
     """The ids of texts and chats for one tokenizer.
 
-    Without a control token's name in a message the ids are exactly those of the tokenizer and of
-    `apply_chat_template`. A text that holds one is read by a second tokenizer, made when it is first needed,
-    in which control tokens have random names: what the template wrote is renamed to them, and what was typed
-    is spelled in pieces.
+    A message without a control token's name has exactly the ids of the tokenizer and of
+    `apply_chat_template`. A text with one is read by a second tokenizer, made at first need, in which control
+    tokens have random names: control tokens of the template are renamed to them, and typed ones are spelled
+    in pieces.
     """
 
     def __init__(self, tokenizer: Any, vocabulary: Vocabulary) -> None:
@@ -55,8 +54,8 @@ class Speller:
         self._second: tuple[Tokenizer, dict[str, str], dict[str, str]] | None = None
 
     def text(self, text: str, control_tokens: bool = False) -> list[int]:
-        """The ids of a text as the tokenizer reads one, without an end behind it; names of control tokens
-        become these with `control_tokens` only. ValueError for one that cannot be written."""
+        """The ids of a text by the tokenizer, without an end token; names of control tokens become these with
+        `control_tokens` only. ValueError for a text that cannot be encoded."""
         check_text(text)
         if control_tokens or not self._holds(text):
             # without `transformers`' warning of a long text, which `PromptReader` refuses in a sentence
@@ -74,8 +73,8 @@ class Speller:
         return ids[: len(ids) - self._behind]
 
     def messages(self, messages: Sequence[Mapping[str, Any]]) -> list[int]:
-        """The ids of a chat with the beginning of an answer. ValueError for what is no chat; else whatever
-        the template raises."""
+        """The ids of a chat with the beginning of an answer. ValueError for an invalid chat; other errors
+        come from the template."""
         check_messages(messages)
         messages = [
             {**message, "content": text_of(message["content"])}
@@ -112,7 +111,7 @@ class Speller:
         return reads_parts(self._tokenizer)
 
     def _holds(self, text: str) -> bool:
-        """Whether the tokenizer would find a control token in what was typed."""
+        """Whether the tokenizer would find a control token in typed text."""
         if self._pattern is None:
             return False
         if self._pattern.search(text):
@@ -121,8 +120,8 @@ class Speller:
         return normalizer is not None and bool(self._pattern.search(normalizer.normalize_str(text)))
 
     def _renamed(self) -> tuple[Tokenizer, dict[str, str], dict[str, str]]:
-        """(the tokenizer in which control tokens have other names, those names, and what stands for a typed
-        one while a template is filled in)."""
+        """(the tokenizer with renamed control tokens, the new names, the placeholders of typed names while a
+        template is rendered)."""
         with self._lock:
             if self._second is None:
                 # from a range of characters that no text has, and not to be guessed
@@ -146,8 +145,8 @@ class Speller:
 
 
 def check_template(tokenizer: Any) -> None:
-    """ValueError where the chat template is still at work on one short message after `PROBE_SECONDS`, or
-    writes too much for it: it would hold up every chat. What it refuses is said when a chat is written."""
+    """ValueError where the chat template takes more than `PROBE_SECONDS` for one short message, or writes too
+    much for it: it would hold up every chat. Errors of the template are reported when a chat is written."""
     until = time.monotonic() + PROBE_SECONDS
 
     def watch(frame: Any, event: str, value: Any) -> Any:
@@ -173,7 +172,7 @@ def check_template(tokenizer: Any) -> None:
 
 
 def text_of(content: Any) -> str:
-    """The text of a content that is one, or a list of text parts. ValueError for every other."""
+    """The text of a content: a text, or a list of text parts. ValueError for others."""
     if isinstance(content, str):
         return content
     if isinstance(content, list) and all(
@@ -195,20 +194,19 @@ def in_parts(message: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def reads_parts(tokenizer: Any) -> bool:
-    """Whether a chat template writes a message only where its content is a list of parts."""
+    """Whether a chat template writes a message only if its content is a list of parts."""
     return not _writes(tokenizer, "user", False) and bool(_writes(tokenizer, "user", True))
 
 
 def dropped(tokenizer: Any) -> list[str]:
-    """The roles of which a chat template writes no text; one that it refuses is none of them."""
+    """The roles whose text a chat template drops; refused roles do not count."""
     parts = reads_parts(tokenizer)
     roles = ("system", "user", "assistant")
     return [role for role in roles if _writes(tokenizer, role, parts) is False]
 
 
 def _writes(tokenizer: Any, role: str, parts: bool) -> bool | None:
-    """Whether the text of a message of this role is in what a template makes of a chat; None where it refuses
-    it."""
+    """Whether a template writes the text of a message of this role; None where it refuses the role."""
     marked = [{"role": role, "content": MARK}]
     chat = {"system": [*marked, *PROBE], "user": marked, "assistant": [*PROBE, *marked, *PROBE]}[role]
     try:
@@ -235,7 +233,7 @@ def _with_names(described: dict[str, Any], names: Mapping[str, str]) -> dict[str
 
 
 def check_messages(messages: Any, texts: bool = False) -> None:
-    """ValueError, one sentence, for what is no list of messages, or, with `texts`, has contents of parts."""
+    """ValueError, one sentence, for an invalid list of messages; `texts`: also for contents of parts."""
     if isinstance(messages, (str, Mapping)) or not isinstance(messages, Sequence):
         raise ValueError("the messages are no list")
     for message in messages:
@@ -260,14 +258,14 @@ def check_messages(messages: Any, texts: bool = False) -> None:
 
 
 def _any_text(message: Any, holds: Callable[[str], bool]) -> bool:
-    """Whether `holds` is true of some text in a message."""
+    """Whether `holds` is true for some text in a message."""
     found: list[bool] = []
     _each_text(message, lambda text: found.append(holds(text)))
     return any(found)
 
 
 def _each_text(value: Any, change: Callable[[str], Any], depth: int = 0) -> Any:
-    """The value with each text in it changed, but for roles and the names of fields."""
+    """The value with `change` applied to each text, except roles and field names."""
     if depth > DEEPEST:
         raise ValueError("the content of a message is nested too deeply; give a text")
     if isinstance(value, str):

@@ -1,5 +1,5 @@
-"""A model in a folder of `transformers`' format: bundled, local, or from the Hub's cache. Safetensors only,
-never remote code."""
+"""A model in a folder in the format of `transformers`: bundled, local, or from the Hub's cache. Safetensors
+only, never remote code."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from transformers.utils import is_bitsandbytes_available
 from transformers.utils import logging as transformers_logging
 
 from omnidemo.backends.runner import ModelError
+from omnidemo.core.config.refusals import first_line
 from omnidemo.models import model_files
 from omnidemo.models.manner import SETTINGS_FILE, generation_settings, read_manner
 from omnidemo.models.read_weights import read_model
@@ -28,16 +29,16 @@ from omnidemo.models.transformers_runner import check_cache
 from omnidemo.vocabulary.vocabulary import Vocabulary, read_vocabulary
 
 log = logging.getLogger(__name__)
-MOST_LAYERS = 1000  # of a model whose cache is made to see whether it can be
+MOST_LAYERS = 1000  # more layers are compared with the tensors before a cache is made
 UNNAMED = "a method without a name"
 WHOLE = ("I8", "U8", "I16", "U16", "I32", "U32", "I64", "U64")  # weights that mean nothing without scales
 Quantization = Literal["4bit", "8bit"]
-# of a weight on average, as embeddings and norms keep their dtype
+# mean bytes of a weight; embeddings and norms keep their dtype
 BYTES: dict[str, float] = {"4bit": 0.75, "8bit": 1.25}
 
 
 class FolderModel:
-    """See `ModelSource`. ModelError, one sentence, for a folder whose model cannot be read."""
+    """See `ModelSource`. ModelError, one sentence, for a folder with an unreadable model."""
 
     learns = True
     packed_bytes: int | None = None
@@ -97,10 +98,10 @@ def _layers(config: Any) -> int:
 
 
 def _check_sizes(name: str, folder: Path, config: Any) -> None:
-    """ModelError where the configuration asks for more layers than there are tensors, or for far more numbers
-    than these hold: building them would take minutes, or all memory."""
+    """ModelError where the configuration names more layers than there are tensors, or far more numbers than
+    these hold: building such a model would take minutes, or all memory."""
     layers = _layers(config)
-    tensors = model_files.count_tensors(folder)
+    tensors = len(model_files.shapes(folder))
     if layers > tensors:
         raise ModelError(
             f"{name} names {str(layers)[:20]} layers and its weights are {tensors} tensors; download or save"
@@ -108,8 +109,7 @@ def _check_sizes(name: str, folder: Path, config: Any) -> None:
         )
     text = config.get_text_config(decoder=True)
     width, words = getattr(text, "hidden_size", None), getattr(text, "vocab_size", None)
-    # Packed weights have fewer numbers in their files, and some models narrower embeddings: far more than
-    # that is a damaged file.
+    # Packed weights have fewer numbers in their files, and some models narrower embeddings, hence 16.
     if (
         isinstance(width, int)
         and isinstance(words, int)
@@ -144,7 +144,7 @@ def _read_tokenizer(name: str, folder: Path, config: Any) -> tuple[Any, Vocabula
 
 
 def _template_beside(folder: Path) -> str | None:
-    """The chat template of a folder that has it in a file of its own, as those of processors do."""
+    """The chat template of a folder that has it in a file of its own, as processors do."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         said = json.loads((folder / "chat_template.json").read_text(encoding="utf-8")).get("chat_template")
         return said if isinstance(said, str) else None
@@ -152,9 +152,8 @@ def _template_beside(folder: Path) -> str | None:
 
 
 def _end_ids(name: str, folder: Path, config: Any, known: Mapping[str, int]) -> list[int]:
-    """Ids that end an answer, from the generation settings first and then the configuration; a text is the
-    id of the `known` token of that name. A warning for what are no ids: they are left out, as no end is worth
-    a model that does not load."""
+    """The end ids of the generation settings, then of the configuration; a text is the id of the `known`
+    token of that name. Values that are no ids get a warning and are left out."""
     said = [("config.json", getattr(config, "eos_token_id", None))]
     try:
         said.insert(0, (SETTINGS_FILE, generation_settings(folder).get("eos_token_id")))
@@ -190,7 +189,7 @@ def _read_weights(
         options["quantization_config"] = BitsAndBytesConfig(
             load_in_4bit=four, load_in_8bit=eight, bnb_4bit_compute_dtype=dtype
         )
-        options["device_map"] = device_map or place  # quantized weights are made where they stay
+        options["device_map"] = device_map or place  # weights are quantized on their device
     bars = transformers_logging.is_progress_bar_enabled()
     transformers_logging.disable_progress_bar()
     try:
@@ -238,21 +237,15 @@ def _read_weights(
 
 
 def _quantized_by(folder: Path) -> str:
-    """How a folder's weights are quantized, as its configuration calls it; empty where they are not."""
+    """The quantization method that a folder's configuration names; empty for none."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         said = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("quantization_config")
         return str(said.get("quant_method", UNNAMED))[:40] if isinstance(said, dict) else ""
     return ""
 
 
-def first_line(error: Exception) -> str:
-    """The first line of an error, short enough for a sentence."""
-    first = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
-    return first if len(first) <= 160 else first[:157] + "..."
-
-
 def check_quantization(quantization: str | None, place: str) -> None:
-    """ModelError unless weights can be quantized that way on that device."""
+    """ModelError unless the device supports this quantization."""
     if quantization is None:
         return
     if quantization not in BYTES:

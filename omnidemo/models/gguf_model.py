@@ -1,4 +1,4 @@
-"""A GGUF file as a model: what `load.py` needs of its files."""
+"""A GGUF file as a model, for `load.py`."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from omnidemo.models.read_weights import LOADING
 from omnidemo.vocabulary.vocabulary import Vocabulary, read_vocabulary
 
 log = logging.getLogger(__name__)
-# parameters of a packed model from which on its first pass waits for compiled code: torch would need its
-# weights in float32, and a second or more for each token
+# parameters of a packed model whose first pass waits for compiled code: torch would need float32 weights, and
+# a second or more a token
 WAITS = 1_000_000_000
-KEPT_SECONDS = 30.0  # that any other one waits for machine code that is on this machine already
+KEPT_SECONDS = 30.0  # longest wait of a smaller model for kept machine code
 
 
 class GgufModel:
-    """See `ModelSource`. `packed_bytes`: what its weights take as they are packed; None where they are not.
-    ModelError, one sentence, for a file that cannot be read, before memory is taken for its weights."""
+    """See `ModelSource`. ModelError, one sentence, for an unreadable file, before memory is taken for its
+    weights."""
 
     learns = False
 
@@ -57,7 +57,7 @@ class GgufModel:
     def weights(
         self, place: str, device_map: str | None, dtype: torch.dtype, quantization: str | None
     ) -> Any:
-        """The weights in plain numbers: exactly in float32, rounded in any other dtype."""
+        """The weights as plain numbers: exact in float32, rounded in any other dtype."""
         if quantization:
             raise ModelError(f"{self.name} is quantized already; leave quantization off")
         if dtype != torch.float32:
@@ -73,9 +73,9 @@ class GgufModel:
             return build_model(self._header, self.config, dtype)
 
     def packed(self, report: Progress, arithmetic: Arithmetic = ARITHMETIC) -> FusedLlama:
-        """A runner of the weights as they are packed, straight from the file. They are made in float32 only
-        when asked for. It waits for compiled code that is kept. A large model, one in `int16`, or one for
-        which memory is too small in float32, waits for any: ModelError where there will be none."""
+        """A runner of the packed weights, straight from the file; float32 weights are made only at request.
+        It waits for kept machine code. A model that is large, computes in `int16`, or does not fit memory in
+        float32 waits for compiling; ModelError where that fails and memory is too small for float32."""
         with one_sentence(self.files.name):
             self._check_unchanged()
             with LOADING:
@@ -86,7 +86,7 @@ class GgufModel:
         wide = arithmetic == "int16"
         must = runner.parameters >= WAITS or need.total > free or wide
         if compile_kernels.kernels() is None and not must and compile_kernels.kept():
-            # Else the first pass makes all weights in float32, to drop them.
+            # Otherwise the first pass would make all weights in float32, only to drop them.
             compile_kernels.wait(KEPT_SECONDS)
         elif compile_kernels.kernels() is None and must:
             report("compiling", 1.0)
@@ -103,8 +103,7 @@ class GgufModel:
         return self.weights("cpu", None, torch.float32, None)
 
     def _check_unchanged(self) -> None:
-        """ModelError where the file is not the one whose header was read: another one may have taken its
-        place meanwhile."""
+        """ModelError where the file has changed since its header was read."""
         if [_stamp(part) for part in self._header.parts] != self._stamps:
             raise ModelError(
                 f"{self.files.name} is another file than when {self.name} was loaded; load the model again"
@@ -112,6 +111,6 @@ class GgufModel:
 
 
 def _stamp(path: Path) -> tuple[int, ...]:
-    """What changes when a file does."""
+    """Facts that change with a file."""
     found = path.stat()
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns

@@ -16,10 +16,11 @@ import torch
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.runner import ModelError, Runner
 from omnidemo.core.config import ARITHMETIC, GREEDY, Arithmetic, Manner
+from omnidemo.core.config.refusals import first_line
 from omnidemo.decoding.sampling import as_tensor
 from omnidemo.models import model_files
 from omnidemo.models.chat_template import check_template, dropped
-from omnidemo.models.folder_model import BYTES, FolderModel, Quantization, check_quantization, first_line
+from omnidemo.models.folder_model import BYTES, FolderModel, Quantization, check_quantization
 from omnidemo.models.gguf_model import GgufModel
 from omnidemo.models.memory_need import check_room, least_need, whole_need
 from omnidemo.models.model_files import Progress
@@ -33,13 +34,13 @@ __all__ = ["LanguageModel", "ModelError", "load_model", "pick_device", "pick_dty
 
 log = logging.getLogger(__name__)
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-PROBED = 4  # tokens that are read once to see that a model computes
+PROBED = 4  # tokens of the probe at load
 
 
 class ModelSource(Protocol):
-    """A model's files. `name` is what it is known by; `files` the folder or file; `parameters` the numbers in
-    its weights; `learns` whether a drafter from it may be trained; `packed_bytes` what its weights take as
-    they are packed in its file, None where they are not."""
+    """A model's files. `name`: its public name; `files`: the folder or file; `parameters`: the numbers in its
+    weights; `learns`: whether a drafter from it may be trained; `packed_bytes`: the bytes of its weights as
+    its file packs them, None where it does not."""
 
     name: str
     files: Path
@@ -54,14 +55,14 @@ class ModelSource(Protocol):
     def weights(
         self, place: str, device_map: str | None, dtype: torch.dtype, quantization: Quantization | None
     ) -> Any:
-        """A model of `transformers` with its weights, on `place` or still on the CPU."""
+        """A `transformers` model with its weights, on `place` or still on the CPU."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class LanguageModel:
-    """A loaded model. `runner` reads ids; `folder` holds its files (a GGUF's is the file itself);
-    `memory_bytes` is what the weights take. `learns`: whether it can be trained as a drafter; a GGUF file
+    """A loaded model. `runner` reads ids; `folder` holds its files (for GGUF the file itself);
+    `memory_bytes`: bytes of the weights; `learns`: whether it can be trained as a drafter; a GGUF file
     cannot."""
 
     name: str
@@ -82,15 +83,15 @@ class LanguageModel:
 
 def load_model(
     name: str, *, device: str = "auto", dtype: str = "auto", quantization: Quantization | None = None,
-    cache_dir: Path | None = None, models: str = "", hub: bool = True, progress: Progress | None = None,
-    fast: bool = True, park: bool = False, absent: bool = False, writes: bool = True, packed: bool = False,
+    models: str = "", hub: bool = True, progress: Progress | None = None, fast: bool = True,
+    park: bool = False, absent: bool = False, writes: bool = True, packed: bool = False,
     learning: float = 0.0, arithmetic: Arithmetic = ARITHMETIC,
 ) -> LanguageModel:  # fmt: skip
     """Load `name`: "bundled/large", a folder, a Hub id, or a GGUF file by any name of `gguf/sources.py`.
 
     device: auto, cpu, cuda, cuda:N, mps, or a device map of accelerate ("balanced"). dtype: auto, float32,
     bfloat16, float16. quantization: "4bit" or "8bit" weights through bitsandbytes, for targets on CUDA (a
-    drafter's have to stay trainable). cache_dir: the Hub cache, if not the usual one. models: as in
+    drafter's have to stay trainable). models: as in
     `gguf_file`. hub: whether downloads are allowed. fast: whether passes may be compiled or recorded. park:
     compute nothing here (`ParkedModel`). absent: as `park`, without weights. writes: as a target, whose
     settings for generating count. packed: compiled passes read a GGUF file's weights as they are packed.
@@ -102,11 +103,10 @@ def load_model(
     place, device_map = pick_device(device)
     check_quantization(quantization, place)
     report("files", 0.0)
-    # the least that it may take of its files' bytes: packed weights usually come from two bytes a number
+    # the least share of its files' bytes in memory; quantized weights usually come from two bytes a number
     share = BYTES[quantization] / 2 if quantization else 0.5 if dtype in ("bfloat16", "float16") else 1.0
     given: Any = {
-        "cache_dir": cache_dir, "models": models, "hub": hub, "progress": report, "share": share,
-        "packed": packed,
+        "models": models, "hub": hub, "progress": report, "share": share, "packed": packed,
     }  # fmt: skip
     source = open_source(name, free=None if absent else model_files.free_memory(place), **given)
     check_settings(name := source.name, source.files if writes else None)
@@ -154,8 +154,8 @@ def _checked_tokenizer(source: ModelSource) -> tuple[Any, Vocabulary]:
 
 @contextmanager
 def _weights_explained(name: str, sizes: str) -> Iterator[None]:
-    """ModelError, one sentence, for what goes wrong while weights are read. `sizes`: the memory that they
-    need and that there was."""
+    """Turn errors of reading weights into a ModelError of one sentence. `sizes`: the memory that they need
+    and that there was."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:
@@ -188,32 +188,30 @@ def _described(source: ModelSource, tokenizer: Any, vocabulary: Vocabulary, runn
 
 
 def _bytes(runner: Runner) -> int:
-    """What a runner's weights take; tied ones count once."""
+    """Bytes of a runner's weights; tied ones count once."""
     if isinstance(runner, FusedLlama) and runner.packed is not None:
         return runner.packed.nbytes
     return sum({one.data_ptr(): one.nbytes for one in runner.weights().values()}.values())
 
 
 def open_source(
-    name: str, *, cache_dir: Path | None = None, hub: bool = True, progress: Progress | None = None,
+    name: str, *, hub: bool = True, progress: Progress | None = None,
     free: int | None = None, share: float = 1.0, packed: bool = False, models: str = "",
 ) -> ModelSource:  # fmt: skip
-    """A model's files, downloaded if need be; no weights are read. `free`: bytes of memory that a `share` of
-    folders' weight files, and a GGUF file `packed` or in float32, has to fit. ModelError, one sentence, where
-    it cannot be had or read."""
+    """A model's files, downloaded if need be, without reading weights. `free`: bytes of memory that must hold
+    a `share` of a folder's weight files, or a GGUF file `packed` or in float32. ModelError, one sentence,
+    where the files cannot be had or read."""
     file = gguf_file(name, hub=hub, progress=progress, free=free, packed=packed, models=models)
     if file is not None:
         return GgufModel(file)
-    return FolderModel(
-        name, model_files.find(name, cache_dir=cache_dir, hub=hub, progress=progress, free=free, share=share)
-    )
+    return FolderModel(name, model_files.find(name, hub=hub, progress=progress, free=free, share=share))
 
 
 def _read(
     source: ModelSource, places: tuple[str, str | None], dtype: torch.dtype, wide: bool,
     quantization: Quantization | None, fast: bool, park: bool,
 ) -> Runner:  # fmt: skip
-    """A runner of weights in plain numbers. `wide`: they are computed with in float32."""
+    """A runner of weights that are not packed. `wide`: compute in float32."""
     place, device_map = places
     spread = device_map is not None or bool(quantization)
     model = source.weights(place, device_map, dtype, quantization)
@@ -227,8 +225,8 @@ def _read(
 
 
 def pick_device(device: str) -> tuple[str, str | None]:
-    """(the device, or the device map again; the device map or None). `auto` takes cuda, mps or the cpu, and
-    spreads over several GPUs."""
+    """(device or device map, device map or None). `auto` is cuda, mps or cpu, and several GPUs share a
+    model."""
     if device == "auto":
         if torch.cuda.device_count() > 1:
             return "auto", "auto"
@@ -248,7 +246,7 @@ def pick_device(device: str) -> tuple[str, str | None]:
 
 
 def pick_dtype(dtype: str, place: str, config: Any) -> torch.dtype:
-    """`auto` is float32 on a CPU, which most of them compute fastest, and the model's own elsewhere."""
+    """`auto` is float32 on a CPU, where most compute fastest in it, and the model's own dtype elsewhere."""
     if dtype != "auto":
         if dtype not in DTYPES:
             raise ModelError(f"dtype {dtype!r} is unknown; use auto, float32, bfloat16 or float16")
@@ -260,9 +258,9 @@ def pick_dtype(dtype: str, place: str, config: Any) -> torch.dtype:
 def _computes_in_float32(
     name: str, dtype: torch.dtype, place: str, config: Any, parameters: int, free: float
 ) -> bool:
-    """Whether weights of two bytes are computed with in float32: on a CPU the compiled passes do, and have
-    such copies of them, while torch takes several times as long for sums in two bytes. Where memory is too
-    small for that they stay as they are, and the log says so."""
+    """Whether two-byte weights are computed in float32: compiled passes on a CPU do that, from two-byte
+    copies, while torch is several times slower in two bytes. Without enough memory the weights stay as they
+    are, and the log says so."""
     if place != "cpu" or dtype == torch.float32 or not FusedLlama.fits(config):
         return False
     if least_need(parameters * 4, config, 4).total <= free:
@@ -276,8 +274,8 @@ def _computes_in_float32(
 
 
 def _probe(name: str, runner: Runner, vocabulary: Vocabulary) -> None:
-    """ModelError unless one forward pass over a few tokens has a finite highest logit in each row: weights
-    may be damaged, or overflow in this dtype."""
+    """ModelError unless one forward pass over a few tokens has a finite maximum in each row of logits:
+    weights may be damaged, or overflow in this dtype."""
     ids = [token_id for token_id, token in enumerate(vocabulary.tokens[: runner.rows]) if token][
         : min(PROBED, runner.max_positions)
     ] or [0]

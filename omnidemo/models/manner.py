@@ -1,8 +1,7 @@
-"""A model's own manner: temperature, top-p, top-k, min-p and repetition penalty, as the catalogue or the
-model's files name them.
+"""A model's sampling defaults: temperature, top-p, top-k, min-p and repetition penalty, from the catalogue or
+the model's files.
 
-A value that is no number, or that no answer could be asked for with, is left out with a warning. It does not
-keep a model from loading.
+An impossible value gets a warning and is left out. It does not keep a model from loading.
 """
 
 from __future__ import annotations
@@ -10,12 +9,11 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from omnidemo.core.config import COOLEST, GREEDY, SAMPLING, GenerationConfig, Manner
-from omnidemo.models.catalogue_file import entry_of
+from omnidemo.core.catalogue_file import entry_of
+from omnidemo.core.config import COOLEST, GREEDY, SAMPLING, GenerationConfig, Manner, shortened
 
 log = logging.getLogger(__name__)
 SETTINGS_FILE = "generation_config.json"
@@ -27,36 +25,37 @@ IN_HEADER = {  # of a GGUF file, as llama.cpp calls them
     "min_p": "general.sampling.min_p",
     "repetition_penalty": "general.sampling.penalty_repeat",
 }
-# What `transformers` samples with where a file that says `do_sample` leaves it out.
-SAMPLED: dict[str, float] = {"temperature": 1.0, "top_k": 50}
+# defaults of `transformers` for a file with `do_sample`
+SAMPLED: dict[str, Any] = {"temperature": 1.0, "top_k": 50}
 
 
 def read_manner(name: str, folder: Path | None = None, metadata: Mapping[str, Any] | None = None) -> Manner:
-    """The manner of a model: the catalogue's where its entry has one, else that of a GGUF file's header
-    (`metadata`), else that of `generation_config.json` in its folder, else greedy. Only one of them counts,
-    so that no mixture arises that nobody has tried.
+    """The manner of a model: the catalogue's, else that of a GGUF file's header (`metadata`), else that of
+    `generation_config.json` in its folder, else greedy. Only one source counts, so that no untested mixture
+    arises.
 
-    A file that samples by `do_sample` and leaves the temperature or top-k out has those of `transformers` (1
-    and 50); one that does not sample has temperature 0, and keeps its penalty. A header that names filters
-    and no temperature has temperature 1.
+    A file with `do_sample` has the defaults of `transformers` for a missing temperature or top-k (1 and 50);
+    a file without it has temperature 0 and keeps its penalty. A header with filters and no temperature has
+    temperature 1.
     """
     if said := entry_of(name).get("sampling"):
-        listed = _manner(_numbers(said, "the catalogue"), str(said.get("from", "")))
-        return replace(listed, penalty_scope=said.get("penalty_scope", "text"))
+        scope, source = said.get("penalty_scope", "text"), str(said.get("from", ""))
+        return Manner(**_numbers(said, "the catalogue"), penalty_scope=scope, source=source)
     if metadata is not None:
         found = _numbers(
             {own: metadata.get(key) for own, key in IN_HEADER.items()}, f"the header of {name}", IN_HEADER
         )
         if found:
             filters = {"top_p", "top_k", "min_p"} & found.keys()
-            return _manner(({"temperature": 1.0} if filters else {}) | found, "As its GGUF file says.")
+            given = ({"temperature": 1.0} if filters else {}) | found
+            return Manner(**given, source="As its GGUF file says.")
     if folder is not None:
         return _in_folder(name, folder)
     return GREEDY
 
 
 def generation_settings(folder: Path) -> dict[str, Any]:
-    """What `generation_config.json` says; {} where there is none. ValueError, a few words, where it cannot be
+    """The contents of `generation_config.json`; {} without one. ValueError, a few words, where it cannot be
     read."""
     path = folder / SETTINGS_FILE
     try:
@@ -73,7 +72,7 @@ def generation_settings(folder: Path) -> dict[str, Any]:
 
 
 def _in_folder(name: str, folder: Path) -> Manner:
-    where = f"{SETTINGS_FILE} of {_short(name)}"
+    where = f"{SETTINGS_FILE} of {shortened(name, 80)}"
     try:
         said = generation_settings(folder)
     except ValueError as error:
@@ -82,15 +81,15 @@ def _in_folder(name: str, folder: Path) -> Manner:
     found = _numbers(said, where)
     source = f"As its {SETTINGS_FILE} says."
     if said.get("do_sample") is True:
-        return _manner(SAMPLED | found, source)
-    # the others say how one would sample
+        return Manner(**(SAMPLED | found), source=source)
+    # without `do_sample` the other numbers are not used
     penalty = {key: value for key, value in found.items() if key == "repetition_penalty"}
-    return _manner(penalty, source) if penalty else GREEDY
+    return Manner(**penalty, source=source) if penalty else GREEDY
 
 
-def _numbers(said: Mapping[str, Any], where: str, names: Mapping[str, str] | None = None) -> dict[str, float]:
-    """The usable numbers of a manner; a warning for each of the others. `names`: what they are called there,
-    if not as here."""
+def _numbers(said: Mapping[str, Any], where: str, names: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """The usable numbers of a manner; a warning for each other value. `names`: their names in the source, if
+    not ours."""
     found = {}
     for name in SAMPLING:
         value = said.get(name)
@@ -111,14 +110,6 @@ def _numbers(said: Mapping[str, Any], where: str, names: Mapping[str, str] | Non
                 "%s of %s is %s, which is not possible; it is left out",
                 (names or {}).get(name, name),
                 where,
-                _short(repr(value)),
+                shortened(repr(value), 80),
             )
     return found
-
-
-def _manner(numbers: Mapping[str, Any], source: str) -> Manner:
-    return Manner(**numbers, source=source)
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 80 else text[:77] + "..."

@@ -1,4 +1,4 @@
-"""The memory that a model needs: its weights, what is beside them in a pass, and the keys and values of a
+"""The memory that a model needs: its weights, the activations of a pass, and the keys and values of a
 conversation."""
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from transformers import AutoConfig
 
-from omnidemo.models.catalogue_file import entries
+from omnidemo.core.catalogue_file import entries
 from omnidemo.models.model_files import MARGIN, SMALLER, check_memory
 from omnidemo.models.transformers_runner import context_limit
 
@@ -24,8 +24,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Bytes of a model that is loaded, of a conversation of so many `positions` beside it, and of a process
-    that trains a drafter for it."""
+    """Bytes of a loaded model, of a conversation of `positions`, and of a process that trains its drafter."""
 
     model: float
     conversation: float
@@ -46,16 +45,16 @@ class Need:
 
 
 def least_need(weights: float, config: Any, itemsize: int, learning: float = 0.0) -> Need:
-    """The least with which a model is loaded: its `weights` (bytes, as passes read them) with what is beside
-    them in a pass, and a conversation of LEAST tokens, or of the window where that is smaller. The window
-    stays what it is: a longer conversation takes more while it is read."""
+    """The least need of a loaded model: its `weights` (bytes, as passes read them) with the activations, and
+    a conversation of LEAST tokens, or of a smaller window. The window does not shrink: a longer conversation
+    takes more memory when it is read."""
     positions = min(context_limit(config), LEAST)
     return Need(weights * MARGIN, cache_bytes(config, positions, itemsize), positions, learning)
 
 
 def smaller(name: str, free: float) -> str:
     """What to choose instead of a model that does not fit: the largest target among the catalogue's GGUF
-    files that does."""
+    files that fits."""
     there = [entry for entry in entries().values() if "known" in entry and name not in entry.values()]
     fit = [entry for entry in there if entry["bytes"] * OF_FILE * MARGIN < free]
     best = max(fit, key=lambda entry: int(entry["bytes"]), default={"title": "bundled/large"})
@@ -63,14 +62,14 @@ def smaller(name: str, free: float) -> str:
 
 
 def whole_need(weights: float, config: Any, itemsize: int) -> Need:
-    """As `least_need`, with a conversation that fills the window."""
+    """`least_need` with a conversation that fills the window."""
     positions = context_limit(config)
     return Need(weights * MARGIN, cache_bytes(config, positions, itemsize), positions)
 
 
 def check_room(name: str, least: Need, whole: Need, free: float, place: str, packed: bool) -> None:
-    """TooLarge where the least with which a model is loaded does not fit; where the whole does not (a
-    conversation that fills the window), the log says so. `packed`: whether the weights are."""
+    """TooLarge where the least need does not fit; a warning in the log where a conversation that fills the
+    window does not. `packed`: whether the weights are."""
     instead = smaller(name, free - least.learning) if packed else SMALLER
     check_memory(name, least.total, free, place, str(least), instead)
     if whole.total > free:
@@ -83,15 +82,13 @@ def check_room(name: str, least: Need, whole: Need, free: float, place: str, pac
 
 
 def conversation_in(folder: Path, itemsize: float, most: int | None = None) -> int:
-    """Bytes of a conversation that fills the window of the model in a folder, or has `most` tokens where that
-    is shorter; 0 where its configuration does not say."""
+    """Bytes of a conversation that fills the window of the model in a folder, or has at most `most` tokens; 0
+    where its configuration does not say."""
     try:
         config = _config_in(folder, (folder / "config.json").stat().st_mtime_ns)
         window = context_limit(config)
         return cache_bytes(config, min(window, most or window), int(itemsize))
-    except (
-        Exception
-    ):  # damaged JSON, unknown type, own code: whatever transformers cannot read, which loading tells
+    except Exception:  # damaged JSON, unknown type, own code: loading reports it
         return 0
 
 
@@ -101,8 +98,8 @@ def _config_in(folder: Path, time: int) -> Any:
 
 
 def cache_bytes(config: Any, positions: int, itemsize: int) -> int:
-    """Bytes of the keys and values of positions, in numbers of `itemsize` bytes: layers × 2 × key heads ×
-    head dimension × positions. 0 where the configuration of a model does not say how many there are."""
+    """Bytes of keys and values: layers × 2 × key heads × head dimension × positions × itemsize. 0 where the
+    configuration lacks a number."""
     text = config.get_text_config(decoder=True)
 
     def number(*names: str) -> int:

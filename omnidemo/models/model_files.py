@@ -31,33 +31,31 @@ from omnidemo.models.gguf.places import Walk, hub_root, hub_snapshot
 from omnidemo.models.gguf.sources import is_gguf
 
 BUNDLED = ASSETS / "models"
-# Models of earlier versions, and what takes their place. What is stored of them may still be there.
+# models of earlier versions, which a storage may still name, and their replacements
 GONE = {
     "bundled/a": EMBEDDED_TARGET,
     "bundled/b": EMBEDDED_TARGET,
     "bundled/c": EMBEDDED_TARGET,
     "bundled/drafter-2": REAL_DRAFTER,
 }
-# Weights at the top of a repository and nothing else: no pickles, no second copy in another format.
+# weights at the top of a repository: no pickles, no second copy in another format
 WANTED = ["*.json", "*.safetensors", "*.model", "*.txt", "*.jinja", "*.tiktoken"]
 UNWANTED = ["*/*", "consolidated*", "training_args*"]
 RESTORE = "`git checkout assets/models` brings them back in a checkout, installing OmniDemo again elsewhere"
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "vocab.txt")
-# memory beside the weights: activations, the fused copy of a layer; conversations are counted in
-# `memory_need.py`
+# factor for activations and the fused copy of a layer; `memory_need.py` counts conversations
 MARGIN = 1.2
 SMALLER = "a smaller model or dtype=bfloat16"  # what to choose where memory is short
 
 
 def find(
-    name: str, *, cache_dir: Path | None = None, hub: bool = True, progress: Progress | None = None,
-    free: int | None = None,
+    name: str, *, hub: bool = True, progress: Progress | None = None, free: int | None = None,
     share: float = 1.0,
 ) -> Path:  # fmt: skip
-    """The folder of a model's files, downloaded if need be. `free`: bytes of memory that a `share` of its
-    weight files has to fit.
+    """The folder of a model's files, downloaded if need be. `free`: bytes of memory that must hold a `share`
+    of its weight files.
 
-    ModelError when there is no such model, no way to it, or too little memory for it.
+    ModelError where there is no such model, no way to it, or too little memory.
     """
     if is_gguf(name):
         raise ModelError(
@@ -66,28 +64,28 @@ def find(
         )
     folder = local_folder(name)
     if folder is None:
-        folder = cached_folder(name, cache_dir)
+        folder = cached_folder(name)
     if folder is None:
         if not hub:
             raise ModelError(
                 f"there is no folder {name}, and no model of the Hub by that name on this machine, and"
                 " downloads are switched off; check the spelling, or allow them with OMNIDEMO_TRUST_HUB=true"
             )
-        folder = _download(name, cache_dir, progress or (lambda stage, fraction: None), free, share)
+        folder = _download(name, progress or (lambda stage, fraction: None), free, share)
     check_files(name, folder)
     return folder
 
 
 def gone(name: str) -> str:
-    """What to take instead of a model of an earlier version, in one sentence; "" for every other name."""
+    """What replaces a model of an earlier version, in one sentence; "" for other names."""
     if name not in GONE:
         return ""
     return f"{name} is gone; take {GONE[name]} or {DEFAULT} instead (what is stored of it is kept)"
 
 
 def local_folder(name: str) -> Path | None:
-    """The folder of a bundled or local model, None for what can only be a Hub id. ModelError for a folder
-    that is not there, and for a name that no folder can have."""
+    """The folder of a bundled or local model; None for a possible Hub id. ModelError for a missing folder,
+    and for an impossible name."""
     try:
         return _local_folder(name)
     except (OSError, RuntimeError) as error:
@@ -183,18 +181,12 @@ def missing_shards(folder: Path) -> list[str]:
 
 
 def count_parameters(folder: Path) -> int:
-    """Numbers in all weights, from the headers of the safetensors files alone. ModelError for a damaged
-    file."""
+    """Numbers in all weights, from the headers of the safetensors files. ModelError for a damaged file."""
     return sum(math.prod(shape) for _, shape in shapes(folder))
 
 
-def count_tensors(folder: Path) -> int:
-    """Tensors in all weights, likewise."""
-    return len(shapes(folder))
-
-
 def shapes(folder: Path) -> list[tuple[str, list[int]]]:
-    """(dtype as safetensors call it, shape) of each weight."""
+    """(dtype in safetensors' terms, shape) of each weight. ModelError for a damaged file."""
     found: list[tuple[str, list[int]]] = []
     for path in weight_files(folder):
         try:
@@ -209,7 +201,7 @@ def shapes(folder: Path) -> list[tuple[str, list[int]]]:
 
 
 def free_memory(device: str) -> int:
-    """Bytes free on a device: of its own memory on cuda, of the machine's elsewhere."""
+    """Free bytes of a device: a GPU's own memory, else the machine's."""
     if device.startswith("cuda") or (
         ":" not in device and device not in ("cpu", "mps") and torch.cuda.is_available()
     ):
@@ -223,7 +215,7 @@ def free_memory(device: str) -> int:
 
 
 class TooLarge(ModelError):
-    """A model for which memory is too small, by `short` bytes."""
+    """A model that lacks `short` bytes of memory."""
 
     def __init__(self, said: str, short: float) -> None:
         super().__init__(said)
@@ -233,8 +225,8 @@ class TooLarge(ModelError):
 def check_memory(
     name: str, need: float, free: float, device: str, what: str = "", instead: str = SMALLER
 ) -> None:
-    """TooLarge for a model that needs more bytes than are free. `what`: the need in words, where there is
-    more to say than its sum; `instead`: what to choose."""
+    """TooLarge for a model that needs more bytes than are free. `what`: the need in words, if there is more
+    to say than its sum; `instead`: what to choose."""
     if need > free:
         raise TooLarge(
             f"{name} needs {what or f'about {need / 1e9:.1f} GB'} and {device} has {free / 1e9:.1f} GB free; "
@@ -243,15 +235,12 @@ def check_memory(
         )
 
 
-def cached_folder(name: str, cache_dir: Path | None = None) -> Path | None:
+def cached_folder(name: str) -> Path | None:
     """The Hub cache's folder of a model with everything that loading needs, else None. No network."""
     try:
         folder = Path(
-            snapshot_download(
-                name, cache_dir=cache_dir, local_files_only=True, allow_patterns=WANTED,
-                ignore_patterns=UNWANTED,
-            )
-        )  # fmt: skip
+            snapshot_download(name, local_files_only=True, allow_patterns=WANTED, ignore_patterns=UNWANTED)
+        )
     except (LocalEntryNotFoundError, HFValidationError):
         return None
     try:
@@ -262,7 +251,7 @@ def cached_folder(name: str, cache_dir: Path | None = None) -> Path | None:
 
 
 def cached_names() -> list[str]:
-    """Models of the Hub's cache that seem to be whole, by their names."""
+    """Names of the models in the Hub's cache that seem complete."""
     walk, found = Walk(), []
     for folder in walk.folders(hub_root()):
         kind, *parts = folder.name.split("--")
@@ -272,8 +261,8 @@ def cached_names() -> list[str]:
     return found
 
 
-def _download(name: str, cache_dir: Path | None, progress: Progress, free: int | None, share: float) -> Path:
-    options: dict[str, Any] = {"cache_dir": cache_dir, "allow_patterns": WANTED, "ignore_patterns": UNWANTED}
+def _download(name: str, progress: Progress, free: int | None, share: float) -> Path:
+    options: dict[str, Any] = {"allow_patterns": WANTED, "ignore_patterns": UNWANTED}
     check_variables(name)
     try:
         files = snapshot_download(name, dry_run=True, **options)
@@ -282,7 +271,7 @@ def _download(name: str, cache_dir: Path | None, progress: Progress, free: int |
             check_memory(name, weights * share, free, "this machine")
         missing = [(file.filename, file.file_size) for file in files if file.will_download]
         total = sum(size for _, size in missing)
-        done = fetch(name, missing, files[0].commit_hash, cache_dir, progress, total) if missing else 0
+        done = fetch(name, missing, files[0].commit_hash, progress, total) if missing else 0
         return Path(snapshot_download(name, tqdm_class=reporting(progress, total, done), **options))
     except REFUSED as error:
         raise ModelError(hub_sentence(name, error)) from error

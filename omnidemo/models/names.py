@@ -1,5 +1,5 @@
-"""A model's two names: by what it is known, which everything shows and stores, and by what a process finds
-its files."""
+"""A model's two names: its public name, which everything shows and stores, and the name by which a process
+finds its files."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from omnidemo.core.catalogue_file import entry_of
 from omnidemo.core.config import DEFAULT, EMBEDDED_TARGET, REAL_DRAFTER, Settings
 from omnidemo.models import model_files
-from omnidemo.models.catalogue_file import entry_of
 from omnidemo.models.fetching.fetch import FetchState, fetch
 from omnidemo.models.fetching.fetchable import fetchable
 from omnidemo.models.fetching.hub_downloads import Progress, download_gguf
@@ -21,16 +21,15 @@ from omnidemo.models.gguf import identity, sources
 from omnidemo.models.model_files import ModelError
 
 log = logging.getLogger(__name__)
-# At most so many bits of a weight in a file, by what is in its name: how large its model is at least, before
-# the file is here.
+# most bits of a weight in a file, by its name: a lower bound of the model's size before the download
 BITS = {"Q2": 3.4, "Q3": 4.4, "Q4": 5.2, "Q5": 6.2, "Q6": 7.0, "Q8": 9.0, "F16": 16.0, "BF16": 16.0}
 WIDTH = 4  # bytes of a weight in memory
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """`name`: by what a model is known. `where`: what `load_model` finds it by. `file`: where it lies, if no
-    program keeps it there."""
+    """`name`: the public name. `where`: the name for `load_model`. `file`: its path, if no program keeps it
+    there."""
 
     name: str
     where: str
@@ -38,8 +37,8 @@ class Resolved:
 
 
 def resolve(name: str, settings: Settings) -> Resolved:
-    """What a name that a person wrote means. ModelError, one sentence, for a GGUF file that is not there or
-    cannot be used. One that has to be downloaded keeps its name until it is here."""
+    """The model that a person's name means. ModelError, one sentence, for a GGUF file that is missing or
+    unusable. A file that has to be downloaded keeps its name until then."""
     if name == DEFAULT:
         return default_target(settings)
     if not sources.is_gguf(name):
@@ -53,8 +52,8 @@ def resolve(name: str, settings: Settings) -> Resolved:
 
 
 def default_target(settings: Settings, without: Collection[str] = ()) -> Resolved:
-    """The best of the catalogue's defaults that is on this machine and fits its memory, else the bundled
-    target. `without`: files that do not count, by the names that they are known by."""
+    """The best default of the catalogue that is on this machine and fits its memory, else the bundled target.
+    `without`: public names of files that do not count."""
     for entry in identity.defaults():
         if entry["known"] in without or lacking(entry):
             continue
@@ -64,8 +63,8 @@ def default_target(settings: Settings, without: Collection[str] = ()) -> Resolve
 
 
 def lacking(entry: Mapping[str, Any]) -> str:
-    """Why a file of the catalogue cannot be loaded beside what runs now, in a sentence; "" where it can. Its
-    `needs` were measured: weights, a conversation of 2,048 tokens, and the process that trains."""
+    """Why a file of the catalogue does not fit the free memory, in a sentence; "" if it does. Its `needs`
+    were measured: weights, a conversation of 2,048 tokens, and the process that trains."""
     needs, free = int(entry.get("needs", 0)), model_files.free_memory("cpu")
     if needs <= free:
         return ""
@@ -76,7 +75,7 @@ def lacking(entry: Mapping[str, Any]) -> str:
 
 
 def drafter_of(target: str, settings: Settings) -> str:
-    """The drafter of the settings; where they leave the choice, the catalogue's for this target."""
+    """The drafter of the settings; with `auto` the catalogue's for this target."""
     if settings.drafter != DEFAULT:
         return settings.drafter
     with suppress(ModelError):  # said where the target is loaded
@@ -85,36 +84,35 @@ def drafter_of(target: str, settings: Settings) -> str:
 
 
 def catalogued_drafter(target: str) -> str:
-    """The drafter that goes with a target, by the name that the target is known by."""
+    """The catalogue's drafter for a target, by the target's public name."""
     drafter: str = entry_of(target).get("drafter", REAL_DRAFTER)
     return drafter
 
 
 def has_read(drafter: str, target: str) -> bool:
-    """Whether a drafter was trained on answers of this target. Its catalogue entry's `read` has parts of the
-    names of such targets, so that a target's file in any form is meant."""
+    """Whether a drafter was trained on this target's answers. Its catalogue entry's `read` has parts of
+    target names, so that a target's file in any form counts."""
     known: list[str] = entry_of(drafter).get("read", [])
     return any(name.lower() in target.lower() for name in known)
 
 
 def learning_of(drafter: str, target: str) -> dict[str, Any]:
-    """The settings by which a drafter learns for a target where nobody says otherwise, by their names. One
-    that has read this target's answers loses by steps that teach it another target
-    (lab/notebook/loss-on-real-text.md), so its careful ones hold for the targets that it has read. For all
-    others those of `Settings` hold: nothing of a new target is known that a step could undo."""
+    """The catalogue's learning settings of a drafter for a target that it has read. Such a drafter loses by
+    steps that teach it another target (lab/notebook/loss-on-real-text.md), so it learns carefully. For other
+    targets the defaults of `Settings` hold."""
     found: dict[str, Any] = entry_of(drafter).get("learning", {})
     return found if has_read(drafter, target) else {}
 
 
 def at_its_pace(settings: Settings, drafter: str, target: str) -> Settings:
-    """The settings, with the pace of this drafter on this target for what nobody has set."""
+    """The settings, with this drafter's learning settings for this target where nobody has set others."""
     own = learning_of(drafter, target)
     return settings.model_copy(update={name: own[name] for name in own.keys() - settings.model_fields_set})
 
 
 def with_files(settings: Settings, models: Iterable[Resolved]) -> Settings:
-    """The settings with the files of some models among the places where files are looked for, so that other
-    processes find them by their known names."""
+    """The settings with these models' files among the places where files are looked for, so that other
+    processes find them by their public names."""
     known = settings.folders
     more = [one.file for one in models if one.file and one.file not in known]
     return (
@@ -137,7 +135,7 @@ def known_settings(settings: Settings) -> Settings:
 
 
 def known_targets(names: Sequence[str], settings: Settings) -> tuple[list[str], Settings]:
-    """What models are known by, and settings by which other processes find them."""
+    """(public names of models, settings by which other processes find them)."""
     found = [resolve(name, settings) for name in names]
     return [one.name for one in found], with_files(settings, found)
 
@@ -146,10 +144,9 @@ def gguf_file(
     name: str, *, hub: bool = True, progress: Progress | None = None, free: int | None = None,
     models: str = "", packed: bool = False,
 ) -> Path | None:  # fmt: skip
-    """The GGUF file that a name means, downloaded if need be; None for a name of another kind of model.
-    `free`: bytes of memory that its weights, `packed` or in float32, have to fit; `models`: where the
-    catalogue's files are put, if not where they usually are. ModelError, one sentence, where it cannot be
-    had."""
+    """The GGUF file that a name means, downloaded if need be; None for another kind of model. `free`: bytes
+    of memory that must hold its weights, `packed` or in float32; `models`: the folder for the catalogue's
+    files, if not the usual one. ModelError, one sentence, where it cannot be had."""
     if not sources.is_gguf(name):
         return None
     try:
@@ -190,6 +187,6 @@ def _told(report: Progress) -> Callable[[FetchState], None]:
 
 
 def least_parameters(file: str, size: int) -> float:
-    """How many weights a file of so many bytes has at least, by its name."""
+    """The least number of weights in a file of `size` bytes, by its name."""
     named = re.search(r"(Q\d|BF16|F16)(?=[_.-])", file.upper())
     return size * 8 / BITS.get(named[1] if named else "", 32.0)

@@ -1,5 +1,5 @@
 """A model that computes in another process: one that is forked later and has the GPU (ZeroGPU), or a replica
-somewhere else."""
+elsewhere."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def absent_model(config: Any, dtype: torch.dtype) -> ParkedModel:
 
 
 class ParkedModel:
-    """The attributes of a `Runner` without its passes; `unpark` makes the runner, in the process that has the
+    """The attributes of a `Runner` without its passes. `unpark` makes the runner in the process with the
     device."""
 
     def __init__(self, model: Any, fast: bool = True) -> None:

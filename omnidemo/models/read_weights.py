@@ -1,8 +1,8 @@
 """Loading weights by `transformers`, one model at a time.
 
 While it loads, `transformers` replaces a method of its own for the whole process
-(`PreTrainedModel.tie_weights`) and puts back what it found. Of two loads at once the second finds the
-replacement, and from then on no model's output layer is tied to its embedding any more.
+(`PreTrainedModel.tie_weights`) and restores what it found. The second of two concurrent loads finds the
+replacement, and from then on no model's output layer is tied to its embedding.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ LOADING = threading.RLock()  # held by whoever loads a model
 
 
 def read_model(folder: Path | str, **options: Any) -> Any:
-    """`AutoModelForCausalLM.from_pretrained`: from safetensors, and never code of a repository. It raises its
-    errors. The model's settings for generating stay unread: nothing here generates by them, and a wrong value
-    in them would be an error of the weights. With `generation_config=None` they are read, for `generate`."""
+    """`AutoModelForCausalLM.from_pretrained` from safetensors, never with code of a repository. It raises its
+    errors. The model's generation settings stay unread, because a wrong value would be an error of the
+    weights; `generation_config=None` reads them, for `generate`."""
     auto: Any = AutoModelForCausalLM
     options.setdefault("generation_config", GenerationConfig())
     with LOADING:

@@ -1,5 +1,5 @@
-"""The general runner, for any causal language model of `transformers` whose cache can be cropped; and which
-runner reads a loaded model."""
+"""The general runner, for any causal language model of `transformers` whose cache can be cropped; and the
+choice of a runner."""
 
 from __future__ import annotations
 
@@ -24,20 +24,18 @@ from omnidemo.backends.runner import Runner, check_ids, overwrite_named
 from omnidemo.decoding.backend import Pass
 from omnidemo.decoding.sampling import as_tensor
 
-# Layers of a cache of which nothing is left of a token that was rolled back. Those that a family brings along
-# may keep sums of tokens.
+# layers of a cache that forget a rolled-back token completely; a family's own layers may keep sums of tokens
 EXACT_LAYERS = (DynamicLayer, DynamicSlidingWindowLayer, DynamicIndexedLayer, DummyLayer)
-# Names of lengths in a configuration at which a model may begin to compute otherwise.
+# names of lengths in a configuration at which a model may begin to compute otherwise
 BOUNDARY = re.compile(r"window|chunk|block_size|compress|local_att|topk|original_max")
-PROBED = 4  # tokens before a boundary from which a probe reads in pieces, and tokens after it
-# parameters times tokens that are read at load to see what happens at boundaries
+PROBED = 4  # tokens before and after a boundary that a probe reads in pieces
+# most parameters × tokens of the probes at load
 MOST_PROBED = {"cpu": 1.5e11, "cuda": 1e13}
 
 
 def context_limit(config: Any) -> int:
-    """The model's window; 2,048 where its configuration names none. Where rotary frequencies change with the
-    length that is read (longrope) it ends before they do: what was read with the first ones would not hold
-    with the others."""
+    """The model's window; 2,048 where its configuration names none. With longrope it ends where the rotary
+    frequencies change: keys read with the first frequencies do not fit the others."""
     text = config.get_text_config(decoder=True)
     named = (getattr(text, name, None) for name in ("max_position_embeddings", "n_positions", "max_seq_len"))
     return min([next((int(limit) for limit in named if limit and limit > 0), 2048), *_longrope_limits(text)])
@@ -56,8 +54,8 @@ def _longrope_limits(config: Any) -> Iterator[int]:
 
 
 def check_cache(model_class: Any, config: Any) -> None:
-    """Raise ValueError unless models of this class and configuration have a cache that can be rolled back.
-    Needs no weights."""
+    """ValueError unless models of this class and configuration have a cache that can be rolled back. Needs no
+    weights."""
     cache = DynamicCache(config=config)
     if "past_key_values" not in inspect.signature(model_class.forward).parameters or not cache.is_croppable:
         raise ValueError(
@@ -74,8 +72,8 @@ def check_cache(model_class: Any, config: Any) -> None:
 
 
 def boundaries(config: Any) -> list[int]:
-    """Lengths within the model's window that its configuration names, at which it may begin to compute
-    otherwise; the shortest first."""
+    """Lengths within the window at which, by its configuration, a model may begin to compute otherwise; the
+    shortest first."""
     limit = context_limit(config)
     found: set[Any] = set()
     for name, value in config.get_text_config(decoder=True).to_dict().items():
@@ -87,9 +85,8 @@ def boundaries(config: Any) -> list[int]:
 
 
 def check_boundaries(runner: TransformersRunner) -> None:
-    """Raise ValueError where a model reads the tokens around some boundary otherwise in pieces, with others
-    in their place that are rolled back, than all at once. Boundaries that are too far for a load of a few
-    seconds are left out."""
+    """ValueError where a model has other logits around some boundary when tokens are read in pieces and
+    rolled back than when all are read at once. Boundaries that take more than a few seconds are skipped."""
     most = MOST_PROBED.get(runner.device.type, 0.0) / max(runner.parameters, 1)
     for length in boundaries(runner.model.config):
         most -= 2 * length
@@ -100,14 +97,13 @@ def check_boundaries(runner: TransformersRunner) -> None:
 
 
 def token_rows(model: Any) -> int:
-    """Ids that a model both reads and writes: some have input rows beside their output's."""
+    """Ids that a model both reads and writes; some models have more input rows than output rows."""
     read = int(model.get_input_embeddings().weight.shape[0])
     return min(read, getattr(model.get_output_embeddings(), "out_features", read))
 
 
 class TransformersRunner:
-    """Any causal language model of `transformers` whose cache can be rolled back; ValueError for one whose
-    cannot."""
+    """Any causal language model of `transformers` whose cache can be rolled back; ValueError for another."""
 
     def __init__(self, model: Any) -> None:
         self.model = model.eval()
@@ -143,8 +139,8 @@ class TransformersRunner:
         overwrite_named(self.weights(), named)
 
     def _watch_head(self) -> Any:
-        """Hook the output layer so that `states` holds its input after each pass; None for a model without an
-        output layer."""
+        """Hook the output layer so that `states` holds its input after each pass; None without an output
+        layer."""
         head = self.model.get_output_embeddings()
 
         def note(module: Any, inputs: tuple[Any, ...]) -> None:
@@ -155,7 +151,7 @@ class TransformersRunner:
         return head.register_forward_pre_hook(note) if head is not None else None
 
     def fresh(self) -> DynamicCache:
-        """An empty key-value cache. Sliding layers keep everything (the mask alone slides), so that any
+        """An empty key-value cache. Sliding layers keep everything (only the mask slides), so that any
         rollback is exact."""
         cache = DynamicCache(config=self.model.config)
         cache.layers = [
@@ -164,8 +160,8 @@ class TransformersRunner:
         return cache
 
     def _probe(self) -> None:
-        """Read, roll back and read on: a model that ignores its cache, or looks ahead, is found here and not
-        in an answer."""
+        """Read, roll back and read on: finds a model that ignores its cache, or attends to later tokens, at
+        load."""
         # A padding id is read like any other, but some encoders turned decoders count positions without it.
         padding = getattr(self.model.config, "pad_token_id", None)
         self.check_rollback(
@@ -173,9 +169,8 @@ class TransformersRunner:
         )
 
     def check_rollback(self, ids: Sequence[int], kept: int) -> None:
-        """Raise ValueError unless the last tokens have the same logits when all are read at once, and when
-        they are read one by one after the first `kept` and after others in their place that were rolled
-        back."""
+        """ValueError unless the last tokens have the same logits when all are read at once, and when they are
+        read one by one after the first `kept` and after other tokens that were rolled back."""
         cache, last = self.new_cache(), len(ids) - kept
         try:
             if kept:
@@ -247,9 +242,9 @@ class TransformersCache:
 
 
 def make_runner(model: Any, fast: bool, spread: bool = False) -> Runner:
-    """The fastest runner that serves a model of `transformers`. fast: whether its passes may be compiled or
-    recorded. spread: the model lies on several devices. ValueError for a model that can neither draft nor
-    verify. A forward pass of its own for another family gets its branch here."""
+    """The fastest runner for a model of `transformers`. fast: passes may be compiled or recorded. spread: the
+    model lies on several devices. ValueError for a model that can neither draft nor verify. A runner for
+    another family gets its branch here."""
     # On a GPU the fused forward pays too, but a model spread over several keeps accelerate's hooks.
     if not spread and FusedLlama.fits(model.config):
         return FusedLlama(model, fast)

@@ -1,4 +1,4 @@
-"""What a model's settings ask of `generate` of `transformers` beyond a manner, and nothing here computes."""
+"""Options of a model's generation settings that nothing here computes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from omnidemo.backends.runner import ModelError
 from omnidemo.models.manner import SETTINGS_FILE, generation_settings
 
 log = logging.getLogger(__name__)
-# Each changes the logits of an answer or ends it; with the values besides null that ask for nothing.
+# options that change the logits of an answer or end it, with the values besides null that are off
 TOKENS: dict[str, tuple[Any, ...]] = {
     "suppress_tokens": ([],), "begin_suppress_tokens": ([],), "bad_words_ids": ([],),
     "sequence_bias": ([], {}), "force_words_ids": ([],), "constraints": ([],),
@@ -26,7 +26,7 @@ TOKENS: dict[str, tuple[Any, ...]] = {
 SAMPLED: dict[str, tuple[Any, ...]] = {
     "typical_p": (1,), "epsilon_cutoff": (0,), "eta_cutoff": (0,), "top_h": (),
 }  # fmt: skip
-# Another search, which is no law of one text: it is left out, and said.
+# another search, which is ignored with a warning
 SEARCHES: dict[str, tuple[Any, ...]] = {
     "num_beams": (1,), "num_beam_groups": (1,), "penalty_alpha": (0,), "dola_layers": (),
 }  # fmt: skip
@@ -34,8 +34,8 @@ SEARCHES: dict[str, tuple[Any, ...]] = {
 
 def check_settings(name: str, folder: Path | None) -> None:
     """ModelError, one sentence, where a model's `generation_config.json` (without one its `config.json`, as
-    `transformers` does) names what would change its text and is not computed here. A warning for another
-    search than one token after another. Nothing of a GGUF file, and of a drafter (None)."""
+    `transformers` does) names an option that would change its text and is not computed here. A warning for
+    another search than sampling. Nothing for a GGUF file, and for a drafter (None)."""
     if folder is None or folder.is_file():
         return
     where, said = SETTINGS_FILE, {}
@@ -56,7 +56,7 @@ def check_settings(name: str, folder: Path | None) -> None:
 
 
 def _asked(said: Mapping[str, Any], fields: Mapping[str, tuple[Any, ...]]) -> str:
-    """The first of the fields that asks for something, with its value; empty where none does."""
+    """The first of the fields that asks for something, with its value; empty for none."""
     for field, nothing in fields.items():
         value = said.get(field)
         if value is not None and value not in nothing:

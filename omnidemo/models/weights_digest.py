@@ -1,5 +1,5 @@
-"""By what a model's weights are told apart, also where it keeps its name: a hash of everything in its files
-that its numbers come from."""
+"""A digest of a model's weights: a hash of everything in its files that its numbers come from. It tells
+weights apart where the name stays."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ DIGITS = 12
 
 
 def weights_digest(files: Path) -> str:
-    """The first digits of a sha256 of the weights and what they mean; `files`: a model's folder, or its GGUF
-    file. About a second for each GB, once for files that stay as they are. OSError where they are gone,
-    ModelError for a GGUF file that is none."""
+    """The first digits of a sha256 of the weights and their configuration; `files`: a model's folder, or its
+    GGUF file. About a second for each GB, once for unchanged files. OSError where they are gone, ModelError
+    for an invalid GGUF file."""
     read = [*read_header(files).parts] if files.is_file() else [files / "config.json", *weight_files(files)]
     stamps = [path.stat() for path in read]
     return _hash(
@@ -32,6 +32,6 @@ def _hash(files: tuple[tuple[str, int, int, int], ...]) -> str:
     found = hashlib.sha256()
     for path, *_ in files:
         with open(path, "rb") as opened:
-            # of each file, for where one ends is part of it
+            # a digest of each file, so that the borders between files count
             found.update(hashlib.file_digest(opened, "sha256").digest())
     return found.hexdigest()[:DIGITS]

@@ -13,8 +13,8 @@ from typing import Any
 
 import gradio as gr
 
+from omnidemo.core.catalogue_file import entry_of
 from omnidemo.models.catalogue import ModelCard, credits_of, reading, title_of
-from omnidemo.models.catalogue_file import entry_of
 from omnidemo.serving.pair_pool import PairState
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.quotas import Refused

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from omnidemo.core import catalogue_file
 from omnidemo.core.config import ModelError, Settings
 from omnidemo.models import catalogue as models
-from omnidemo.models import catalogue_file, names
+from omnidemo.models import names
 from omnidemo.models.catalogue import list_models
 from omnidemo.models.fetching import fetchable as catalogue
 from omnidemo.models.fetching.fetchable import Fetchable, where
@@ -45,7 +46,6 @@ def entry(
         "bytes": entry.bytes, "licence": entry.licence, "author": entry.author, "family": "tiny",
         "short": entry.name, "sha256": entry.sha256, "default": True,
     }  # fmt: skip
-    monkeypatch.setattr(identity, "_described", lambda: [listed])
     monkeypatch.setattr(catalogue, "fetchables", lambda: (entry,))
     for module in (catalogue_file, models):
         monkeypatch.setattr(module, "entries", lambda: {entry.hub_name: listed})

@@ -84,7 +84,7 @@ def test_a_stopped_download_goes_on(
         patched.setattr(hub_downloads, "http_get", slowly)
         with pytest.raises(Stopped):
             fetch(entry, settings, stop)
-    half = hub_downloads.begun(entry.repository, None)
+    half = hub_downloads.begun(entry.repository)
     assert where(entry, settings) is None and 0 < half < entry.bytes
     assert sources(entry, settings) == ["the Hub"]
     assert hub.asked == [(entry.sha256, None), (entry.sha256, f"bytes={half}-")]

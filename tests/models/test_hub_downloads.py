@@ -74,7 +74,7 @@ def test_a_stopped_download_goes_on_from_there(hub: HubDouble, contents: bytes, 
         names.gguf_file(NAME, progress=stop_after(0.5))
     (part,) = kept(tmp_path)
     assert part.endswith(".incomplete") and not list((tmp_path / "cache").rglob("*.gguf"))
-    begun = hub_downloads.begun(REPOSITORY, None)
+    begun = hub_downloads.begun(REPOSITORY)
     assert len(contents) * 0.4 < begun < len(contents)
     with pytest.raises(sources.NotHere):
         sources.find(NAME)
@@ -173,7 +173,7 @@ def test_a_folder_of_safetensors_stops_and_goes_on_too(hub: HubDouble, tmp_path:
     with pytest.raises(Stopped):
         model_files.find("some/model", progress=stop_after(0.5))
     assert model_files.cached_folder("some/model") is None
-    begun = hub_downloads.begun("some/model", None)
+    begun = hub_downloads.begun("some/model")
     assert begun > 0
     told: list[float] = []
     folder = model_files.find("some/model", progress=lambda stage, fraction: told.append(fraction))

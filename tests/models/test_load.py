@@ -13,7 +13,7 @@ import httpx2
 import pytest
 import torch
 import transformers
-from huggingface_hub import errors
+from huggingface_hub import constants, errors
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, decoders, pre_tokenizers, trainers
 from tokenizers import models as tokenizer_models
@@ -544,9 +544,9 @@ def test_what_the_hub_can_answer(
         raise errors.DryRunError("no listing") from cause
 
     monkeypatch.setattr(model_files, "snapshot_download", answer)
-    sentence = refusal("some/model", cache_dir=tmp_path)
+    sentence = refusal("some/model")
     assert all(word in sentence for word in words)
-    assert "switched off" in refusal("some/model", cache_dir=tmp_path, hub=False)
+    assert "switched off" in refusal("some/model", hub=False)
 
 
 def test_a_download_reports_its_bytes_and_is_measured_first(
@@ -594,12 +594,15 @@ def in_hub_cache(folder: Path, cache: Path, name: str) -> Path:
     return snapshot
 
 
-def test_cached_models_need_no_network(save: Callable[..., Path], tmp_path: Path) -> None:
+def test_cached_models_need_no_network(
+    save: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
     snapshot = in_hub_cache(save(), tmp_path / "hub", "some/model")
-    model = load_model("some/model", device="cpu", cache_dir=tmp_path / "hub", hub=False)
+    model = load_model("some/model", device="cpu", hub=False)
     assert model.folder.samefile(snapshot)
     (snapshot / "model.safetensors").unlink()  # a download that was broken off does not count
-    assert model_files.cached_folder("some/model", tmp_path / "hub") is None
+    assert model_files.cached_folder("some/model") is None
 
 
 def test_bundled_models(save: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 from gguf import Keys
 
+from omnidemo.core import catalogue_file
+from omnidemo.core.catalogue_file import entries
 from omnidemo.core.config import GREEDY, SAMPLING, GenerationConfig, Manner
-from omnidemo.models import catalogue_file, manner
-from omnidemo.models.catalogue_file import entries
+from omnidemo.models import manner
 from omnidemo.models.load import load_model
 from omnidemo.models.manner import SETTINGS_FILE, read_manner
 from omnidemo.pair.pair import Pair

@@ -145,7 +145,7 @@ def test_a_download_is_stopped_goes_on_and_then_has_its_name(
             time.sleep(0.01)
         services.stop(spec, DRAFTER)
         state = until(services, spec, "absent")
-        assert state.detail == STOPPED and 0 < hub_downloads.begun("some-org/tiny-GGUF", None) < len(data)
+        assert state.detail == STOPPED and 0 < hub_downloads.begun("some-org/tiny-GGUF") < len(data)
         slow["seconds"] = 0.0
         services.load(spec, DRAFTER)
         known = until(services, spec, "ready").target

@@ -234,7 +234,7 @@ def generation(
         "ngram_hits": sum(record.ngram_hits for record in rounds) / count,
         "proposed": proposed, "accepted": accepted, "drafted": proposed, "engine_overhead": 0.1,
         "copied": 0.0, "copied_share": 0.0 if tokens else None, "copies_proposed": 0.0, "copies_right": None,
-        "modelled_speedup": 1.8 if proposed else None, "time_per_output_token": 0.02,
+        "time_per_output_token": 0.02,
         "cost_ratio": 0.1 if proposed else None,
         "total_variation": 0.034 if method == "typical-acceptance" else None, **split,
     }  # fmt: skip

@@ -21,6 +21,7 @@ FLOORS: list[set[str]] = [
     for room in (
         "core",
         "core/asset_files",
+        "core/catalogue_file",
         "core/config",
         "core/answer_figures",
         "core/offers",

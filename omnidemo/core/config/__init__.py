@@ -1,5 +1,5 @@
-"""What can be set: options of an answer (`answer_options.py`), settings of the app (`settings.py`), and which
-of these may change while it runs (`controls.py`)."""
+"""Options of an answer (`answer_options.py`), settings of the app (`settings.py`), and the settings that may
+change while it runs (`controls.py`)."""
 
 from omnidemo.core.config.answer_options import (
     COOLEST,

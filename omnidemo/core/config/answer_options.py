@@ -1,6 +1,6 @@
-"""The table of options: everything that can be asked of one answer, each once. Its field says name, type,
-limits and default, its `Option` the words and who shows it. Page, command line, endpoint and MCP are made
-from it (docs/contributing.md, "An option of an answer")."""
+"""The table of options: every option of an answer, once. Its field has name, type, limits and default, its
+`Option` the words and the places that show it. Page, command line, endpoint and MCP are made from it
+(docs/contributing.md, "An option of an answer")."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ from pydantic.fields import FieldInfo
 
 from omnidemo.core.config.refusals import check_text, refusal
 
-COOLEST = 1e-3  # least temperature but 0: far below it a division leaves float32
+COOLEST = 1e-3  # least temperature above 0: far below it a division leaves float32
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """What people read of an option. `help`: a clause without a full stop, for command line and MCP. `label`
-    and `hint`: on the page, where `step` is that of its field. `shown`: who has it, in words: `command` line,
-    `endpoint` (a field of the request itself), `own` (a field of the request's `omnidemo`), `mcp`, `page`,
-    `history`."""
+    """The words of an option. `help`: a clause without a full stop, for command line and MCP. `label`, `hint`
+    and `step`: of its field on the page. `shown`: the places that show it: `command` line, `endpoint` (a
+    field of the request), `own` (a field of the request's `omnidemo`), `mcp`, `page`, `history`."""
 
     help: str = ""
     label: str = ""
@@ -45,7 +44,7 @@ def _temperature(value: float) -> float:
     return value
 
 
-# Types with limits that the settings, which have these options too, declare by the same names.
+# types with limits, which the settings share
 Tokens = Annotated[int, Field(ge=1, le=1_000_000)]
 Policy = Literal["fixed", "confidence", "chance", "cost", "head"]
 DraftLength = Annotated[int, Field(ge=0, le=32)]
@@ -53,7 +52,7 @@ LongestDraft = Annotated[int, Field(ge=1, le=32)]
 Confidence = Annotated[float, Field(ge=0, le=1)]
 Gamma = Annotated[float, Field(gt=0, lt=1)]
 Texts = tuple[Annotated[str, AfterValidator(check_text)], ...]
-# Of a manner: None stands for the target's own.
+# of a manner; None stands for the target's own
 Temperature = Annotated[float, Field(ge=0, le=100), AfterValidator(_temperature)]
 TopP = Annotated[float, Field(gt=0, le=1)]
 TopK = Annotated[int, Field(ge=0, le=10_000_000)]
@@ -63,9 +62,9 @@ Penalty = Annotated[float, Field(ge=0.01, le=100)]
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """A target's defaults: the values of `SamplingParams` for what a request leaves out. By default greedy,
-    with nothing else on. `penalty_scope` goes with the penalty. `source`: one sentence for people that says
-    where the numbers come from."""
+    """A target's sampling defaults: the values of `SamplingParams` that a request leaves out. By default
+    greedy, with every filter off. `penalty_scope` goes with the penalty. `source`: where the numbers come
+    from, one sentence."""
 
     temperature: float = 0.0
     top_p: float = 1.0
@@ -181,8 +180,8 @@ class GenerationConfig(BaseModel):
         return "-".join([self.draft_policy, *named])
 
     def seeded(self) -> GenerationConfig:
-        """With a new seed where there is none, so that the answer can be repeated; as it is at temperature 0,
-        where no number is drawn."""
+        """With a new seed where there is none, so that the answer can be repeated; unchanged at temperature
+        0, where no number is drawn."""
         return (
             self
             if self.seed is not None or self.temperature == 0.0
@@ -191,15 +190,15 @@ class GenerationConfig(BaseModel):
 
     @classmethod
     def of(cls, **options: Any) -> GenerationConfig:
-        """The configuration with these options. ValueError, one sentence that names the option, for what is
-        not possible."""
+        """The configuration with these options. ValueError, one sentence that names the option, for an
+        impossible value."""
         try:
             return cls(**options)
         except ValidationError as error:
             raise ValueError(refusal(error)) from None
 
     def in_manner(self, manner: Manner) -> GenerationConfig:
-        """The same with numbers: those that were not given are the manner's."""
+        """The same with the manner's numbers for those that are None."""
         own = manner.options | {"penalty_scope": manner.penalty_scope}
         return self.model_copy(
             update={name: value for name, value in own.items() if getattr(self, name) is None}
@@ -207,7 +206,7 @@ class GenerationConfig(BaseModel):
 
 
 def option_of(field: FieldInfo) -> Option:
-    """The words of an option; nobody shows one that has none."""
+    """The words of an option; without words it is not shown."""
     return next((part for part in field.metadata if isinstance(part, Option)), Option())
 
 
@@ -216,11 +215,11 @@ def option_named(name: str) -> Option:
 
 
 def shown_by(way: str, table: type[BaseModel] = GenerationConfig) -> Mapping[str, FieldInfo]:
-    """The options that somebody shows (`Option.shown`), by name, in the order of the table."""
+    """The options shown in a place (`Option.shown`), by name, in the order of the table."""
     fields = table.model_fields.items()
     return {name: field for name, field in fields if way in option_of(field).shown.split()}
 
 
 def type_of(field: FieldInfo) -> Any:
-    """The type of an option with its limits, for another form that has it too."""
+    """The type of an option with its limits, for another form."""
     return Annotated.__class_getitem__((field.annotation, *field.metadata))  # type: ignore[attr-defined]

@@ -1,5 +1,5 @@
-"""The table of settings that may change while the app runs: what the page calls each, where it stands there,
-and how far a page may go. Type, default and limits are those of `Settings`."""
+"""The table of settings that may change while the app runs: label and place on the page, and the page's
+limits. Type, default and other limits are those of `Settings`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """`choices`: the words of its values, where it has a few. `only_when`: shown only while another setting
-    has one of these values. `most`: what a page may set at most, so that no click can use up the machine; the
-    environment variable is not limited by it. `learns`: it concerns how a line learns."""
+    """`choices`: the words of its values. `only_when`: shown only while another setting has one of these
+    values. `most`: the page's limit, so that no click can use up the machine; the environment variable has
+    none. `learns`: it concerns learning."""
 
     label: str
     hint: str
@@ -23,7 +23,7 @@ class Control:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Controls that stand together; all but the group without a title fold."""
+    """Controls that stand together. A group with a title folds."""
 
     key: str
     title: str

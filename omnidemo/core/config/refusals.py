@@ -1,4 +1,4 @@
-"""What is wrong with a value, as one sentence."""
+"""Errors of values, as one sentence."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class ModelError(ValueError):
 
 
 def check_text(text: str) -> str:
-    """The text. ValueError where it holds half of a surrogate pair, as bytes that are no UTF-8 become on a
+    """The text. ValueError where it holds half of a surrogate pair, which bytes outside UTF-8 become on a
     command line."""
     try:
         text.encode()
@@ -24,13 +24,17 @@ def check_text(text: str) -> str:
 
 
 def shortened(text: str, most: int = 160) -> str:
-    """A text that may be of any length, for a sentence."""
+    """A text of any length, for a sentence."""
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
+def first_line(error: Exception) -> str:
+    """The first line of an error, short enough for a sentence."""
+    return shortened(next(iter(str(error).strip().splitlines()), "") or type(error).__name__)
+
+
 def refusal(error: ValidationError, name: str = "") -> str:
-    """The first thing that is wrong, as one sentence; `name` is what the option is called where it is not its
-    own name."""
+    """The first error, as one sentence; `name`: the option's name, if not its own."""
     first = error.errors(include_url=False)[0]
     name = name or str(first["loc"][0] if first["loc"] else "the configuration")
     if first["type"] == "extra_forbidden":

@@ -26,7 +26,7 @@ from omnidemo.core.config.refusals import check_text, refusal
 
 Arithmetic = Literal["float32", "int8", "int16"]
 ARITHMETIC: Arithmetic = "int8"  # of packed weights on a CPU, where nobody asks for another
-MOST_THREADS = 4 * (os.cpu_count() or 1)  # more than cores only wait for each other
+MOST_THREADS = 4 * (os.cpu_count() or 1)
 
 DEFAULT = "auto"  # of target and drafter: what the catalogue has for this machine (`models/names.py`)
 # models that ship with the project
@@ -34,8 +34,7 @@ EMBEDDED_TARGET, DRAFTER, REAL_DRAFTER = "bundled/large", "bundled/drafter", "bu
 
 
 class Settings(LearningSettings):
-    """Settings of the app and the command line. Unknown `OMNIDEMO_*` names are refused by
-    `check_environment`."""
+    """Settings of the app and the command line. `check_environment` refuses unknown `OMNIDEMO_*` names."""
 
     model_config = SettingsConfigDict(env_prefix="OMNIDEMO_", extra="forbid", allow_inf_nan=False)
 
@@ -160,7 +159,7 @@ class Settings(LearningSettings):
     @field_validator("*", mode="before")
     @classmethod
     def _is_text(cls, value: Any) -> Any:
-        # Windows' line ends in a file of settings leave half of one behind each value.
+        # a file of settings with Windows' line ends leaves \r after each value
         return check_text(value).rstrip("\r\n") if isinstance(value, str) else value
 
     @field_validator("host")
@@ -175,41 +174,41 @@ class Settings(LearningSettings):
 
     @property
     def folders(self) -> list[str]:
-        """Where GGUF files are looked for, beside the places of programs and the user's cache folder. Lines,
-        as `with_files` in `models/names.py` writes them, may hold what separates others otherwise."""
+        """Folders with GGUF files, beside those of programs and the user's cache folder. A list of lines, as
+        `with_files` in `models/names.py` writes it, may contain the other separators."""
         between = "\n" if "\n" in self.model_folders else f"[,{re.escape(os.pathsep)}]"
         listed = [part.strip() for part in re.split(between, self.model_folders) if part.strip()]
         return list(dict.fromkeys([*listed, *filter(None, [self.models])]))
 
     @property
     def packed(self) -> bool:
-        """Whether passes of a target on a CPU read a GGUF file's weights as they are packed."""
+        """Whether a target's passes on a CPU read a GGUF file's packed weights."""
         wide = self.backend == "reference" or self.dtype not in ("auto", "float32")
         return self.compact in ("auto", "both") and not wide
 
     def policy(self, on_page: bool = False, only_faster: bool = False) -> Policy:
-        """The draft policy of an answer that names none. With `auto` an answer `on_page` drafts wherever a
-        guess is likely to be right, so that guesses are seen on every machine; where its visitor wants `only`
-        guesses that are `faster`, and elsewhere, it drafts only where that is faster by its prices."""
+        """The draft policy of an answer that names none. `auto` on the page drafts wherever a guess is likely
+        to be right, so that guesses are seen on every machine; elsewhere, and where the visitor wants
+        `only_faster`, it drafts only where that is faster by its prices."""
         if self.draft_policy != "auto":
             return self.draft_policy
         return "chance" if on_page and not only_faster else "cost"
 
     @property
     def drafting(self) -> dict[str, Any]:
-        """DRAFTING by name, of an answer that says nothing of it and is not the page's."""
+        """DRAFTING by name, for an answer that names none of it and is not the page's."""
         return {name: getattr(self, name) for name in DRAFTING} | {"draft_policy": self.policy()}
 
     @property
     def limits(self) -> dict[str, Any]:
-        """What a `Pair` takes of the settings."""
+        """The settings that a `Pair` takes."""
         taken = {"cache_size": self.cache_size, "cache_policy": self.cache_policy, "top_k": self.top_k_traces}
         return taken | {"conversations_mb": self.conversations_mb, "copy_mb": self.copy_mb}
 
 
 def changed(settings: Settings, changes: Mapping[str, Any], names: Collection[str]) -> Settings:
-    """The settings with changes of these names. ValueError, one sentence, for another name or a value that is
-    not possible."""
+    """The settings with changes of these names. ValueError, one sentence, for another name or an impossible
+    value."""
     wrong = sorted(set(changes) - set(names))
     if wrong:
         raise ValueError(
@@ -222,8 +221,7 @@ def changed(settings: Settings, changes: Mapping[str, Any], names: Collection[st
         raise ValueError(refusal(error) + ".") from None
 
 
-# Options of an answer whose value is the settings' where a request says nothing; what it asks of itself is
-# apart.
+# options of an answer whose defaults are settings
 DRAFTING = tuple(
     name
     for name in GenerationConfig.model_fields
@@ -232,7 +230,7 @@ DRAFTING = tuple(
 
 
 def otherwise(name: str) -> str:
-    """What holds of an option that a command does not give, in words."""
+    """The value of an option that a command does not give, in words."""
     if name in SAMPLING:
         return "the target's own"
     if name in Settings.model_fields:

@@ -76,7 +76,7 @@ def slot_loss(logits: Tensor, slot: Tensor, labels: Tensor) -> Tensor:
 
 
 class NumpyHead:
-    """The head while drafting: one token at a time, without torch's overhead."""
+    """The head for drafting: one token at a time, without torch's overhead."""
 
     def __init__(self, weights: Mapping[str, Tensor]) -> None:
         plain = {

@@ -1,4 +1,4 @@
-"""An adapter in memory, in the words of PEFT's format, and the drafter's matrices with it merged."""
+"""An adapter in memory, in PEFT's terms, and the drafter's matrices with it merged."""
 
 from __future__ import annotations
 
@@ -72,11 +72,11 @@ class StoredVersion:
 
 
 class BaseWeights(Mapping[str, Tensor]):
-    """A drafter folder's safetensors, read tensor by tensor when asked for, so that no second copy stays in
-    memory."""
+    """A drafter folder's safetensors, read tensor by tensor at request, so that memory holds no second
+    copy."""
 
     def __init__(self, folder: Path) -> None:
-        """Raises ValueError where the folder has no safetensors."""
+        """ValueError where the folder has no safetensors."""
         self._files: dict[str, Path] = {}
         for file in sorted(Path(folder).glob("*.safetensors")):
             with safe_open(file, "pt") as opened:
@@ -112,7 +112,7 @@ def changed_names(adapter: AdapterState) -> list[str]:
 
 
 def base_matrices(base: Mapping[str, Tensor], adapter: AdapterState) -> dict[str, Tensor]:
-    """The base weights, in float32, of the matrices that the adapter changes. Raises ValueError where one is
+    """The base weights, in float32, of the matrices that the adapter changes. ValueError where one is
     missing."""
     try:
         return {name: base[name].float() for name in changed_names(adapter)}
@@ -123,9 +123,9 @@ def base_matrices(base: Mapping[str, Tensor], adapter: AdapterState) -> dict[str
 
 
 def merged_weights(base: Mapping[str, Tensor], adapter: AdapterState) -> dict[str, Tensor]:
-    """Full weights, in float32, of the changed matrices only, under the base model's parameter names: W +
-    (alpha/r)·B·A, or those of a full fine-tuning as they are. Raises ValueError where the adapter does not
-    fit the base, or a weight would be no finite number: finite A and B say nothing about their product."""
+    """The changed matrices in float32 under the base model's names: W + (alpha/r)·B·A, or those of a full
+    fine-tuning. ValueError where the adapter does not fit the base, or a weight would not be finite: finite A
+    and B do not guarantee a finite product."""
     merged = {}
     for name, matrix in base_matrices(base, adapter).items():
         change = adapter.weights[name].float() if adapter.whole else _delta(adapter, name)

@@ -30,8 +30,8 @@ MOST_RANK = 1024
 MOST_CONFIG_BYTES = 1 << 20
 Opened = Callable[[], Any]
 Files = Mapping[str, tuple[int, Opened]]  # name → number of bytes, and how to open it
-# Settings of PEFT that say nothing about finished weights. With any other, one of tomorrow too, an adapter
-# may be more than W + (alpha/r)·B·A on linear layers.
+# Settings of PEFT without effect on finished weights. With any other setting an adapter may be more than
+# W + (alpha/r)·B·A on linear layers.
 HARMLESS = {
     "peft_type", "task_type", "auto_mapping", "peft_version", "base_model_name_or_path", "revision",
     "inference_mode", "r", "lora_alpha",
@@ -41,17 +41,16 @@ HARMLESS = {
     "qalora_group_size",
     "runtime_config", "ensure_weight_tying",
 }  # fmt: skip
-# Initialisations that leave the base weights as they are. All others (PiSSA, OLoRA, CorDA, LoftQ, LoRA-GA, …)
-# take something out of them.
+# Initialisations that keep the base weights. All others (PiSSA, OLoRA, CorDA, LoftQ, LoRA-GA, …) change them.
 PLAIN_INITS = (True, False, None, "gaussian", "eva", "orthogonal", "mica")
 
 
 def import_peft(source: Path, drafter: Path) -> AdapterState:
-    """Read a LoRA adapter from a folder or zip in PEFT's format, for the drafter in a folder.
+    """Read a LoRA adapter in PEFT's format from a folder or zip, for the drafter in a folder.
 
-    Nothing is unpacked to disk, and nothing but safetensors and JSON is read. The scale alpha/r is brought to
-    ours, alpha = 2r, by scaling B, so that training can go on with it. ValueError, one sentence, for anything
-    but plain LoRA on linear layers that fits the base.
+    Nothing is unpacked to disk, and only safetensors and JSON are read. B is scaled so that alpha = 2r, as in
+    our adapters, and training can continue. ValueError, one sentence, for anything but plain LoRA on linear
+    layers that fits the base.
     """
     base = BaseWeights(drafter)
     files = _files(source, base)
@@ -74,7 +73,7 @@ def import_peft(source: Path, drafter: Path) -> AdapterState:
         name: tensor * (alpha / (2 * rank)) if name.endswith(PARTS[1]) else tensor
         for name, tensor in weights.items()
     }
-    # Settings for training and for layers by number say nothing about finished weights.
+    # settings of training and of layer numbers have no effect on finished weights
     kept = {
         "peft_type": "LORA",
         "task_type": "CAUSAL_LM",
@@ -136,8 +135,8 @@ def _pick(files: Files, source: Path, base: Mapping[str, Tensor]) -> dict[str, b
             raise ValueError(f"{source.name} has no {name}: choose a zip or a folder in PEFT's format.")
     described = _read(files, CONFIG, MOST_CONFIG_BYTES, source)
     rank, _ = _check_config(_json_object(described))
-    # The configuration and the header give the size of the tensors: they are checked before anything larger
-    # is unpacked.
+    # Configuration and header give the size of the tensors, and are checked before anything larger is
+    # unpacked.
     most = 4 * rank * sum(sum(tensor.shape) for tensor in base.values() if tensor.dim() == 2) + MOST_HEADER
     if files[WEIGHTS][0] > most:
         bound = f"more than the {most:,} of an adapter of rank {rank} for this drafter"
@@ -158,7 +157,7 @@ def _read(files: Files, name: str, most: int, source: Path) -> bytes:
 
 
 def _check_header(files: Files, source: Path) -> None:
-    """ValueError unless the weights begin with a header whose tensors fill the remaining file."""
+    """ValueError unless the weights begin with a header whose tensors fill the rest of the file."""
     size, opened = files[WEIGHTS]
     with opened() as file:
         length = int.from_bytes(file.read(8), "little")
@@ -184,7 +183,7 @@ def _json_object(data: bytes, name: str = CONFIG) -> dict[str, Any]:
 
 
 def _check_config(config: Mapping[str, Any]) -> tuple[int, float]:
-    """Rank and alpha. ValueError where the adapter is more, or other, than W + (alpha/r)·B·A."""
+    """(rank, alpha). ValueError where the adapter is anything but W + (alpha/r)·B·A."""
     kind = config.get("peft_type")
     if kind != "LORA":
         raise ValueError(f"The adapter is of the kind {kind!r}, and only LoRA can be imported.")

@@ -1,5 +1,5 @@
-"""Adapter versions as folders, written whole or not at all and checked when read. `storage/version_store.py`
-and `storage/line_versions.py` own them: everybody else asks these."""
+"""Adapter versions as folders, written atomically and checked when read. `storage/version_store.py` and
+`storage/line_versions.py` own them: all other code asks these."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Note = Literal["active", "trusted"]
 
 
 def safe_name(name: str) -> str:
-    """A folder name for any model name: readable, and different for different names on every file system."""
+    """A folder name for any model name: readable, and unique on every file system."""
     readable = re.sub(r"[^a-z0-9.-]+", "-", name.lower()).strip("-.")[-60:].strip("-.") or "model"
     return f"{readable}-{hashlib.sha256(name.encode()).hexdigest()[:10]}"
 
@@ -49,7 +49,7 @@ def line_folder(storage: Path, drafter: str, target: str, domain: str) -> Path:
 
 
 def lines_of(storage: Path, drafter: str = "", target: str = "") -> Iterator[Path]:
-    """The folders of the lines of a pair, or without one of all pairs. Raises OSError."""
+    """The folders of a pair's lines, or of all pairs. Raises OSError."""
     if drafter:
         pair = line_folder(storage, drafter, target, "").parent
         yield from (folder for folder in pair.iterdir() if not folder.name.startswith("."))
@@ -70,7 +70,7 @@ def version_folder(line: Path, version: int) -> Path:
 
 
 def versions(line: Path) -> list[int]:
-    """Numbers of the versions of a line, newest first; damaged ones too."""
+    """Version numbers of a line, newest first, damaged ones included."""
     if not line.is_dir():
         return []
     names = (re.fullmatch(r"v(\d{6,})", entry.name) for entry in line.iterdir() if entry.is_dir())
@@ -80,8 +80,7 @@ def versions(line: Path) -> list[int]:
 def write_version(
     line: Path, info: AdapterVersion, adapter: AdapterState, optimiser: OptimiserState
 ) -> AdapterVersion:
-    """Write a version and return its record with path and sha256. It appears in one rename. Raises
-    OSError."""
+    """Write a version in one rename; returns its record with path and sha256. Raises OSError."""
     contents = {
         WEIGHTS: packed(adapter.weights, format="pt"),
         CONFIG: _json(dict(adapter.config)),
@@ -98,8 +97,8 @@ def write_version(
 
 
 def info_of(line: Path, version: int) -> AdapterVersion | None:
-    """The record of a version; None where there is none, or it is damaged (`load_version` says so when the
-    version is used)."""
+    """The record of a version; None where there is none, or it is damaged (`load_version` reports that when
+    the version is used)."""
     try:
         return _read_manifest(version_folder(line, version))[0]
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
@@ -107,14 +106,14 @@ def info_of(line: Path, version: int) -> AdapterVersion | None:
 
 
 def _read_manifest(folder: Path) -> tuple[AdapterVersion, dict[str, str]]:
-    """The record of a version, and the sha256 of each file. Raises whatever a damaged one makes happen."""
+    """(the record of a version, the sha256 of each file). Raises whatever a damaged one causes."""
     facts = json.loads((folder / MANIFEST).read_bytes())
     sums = facts.pop("files")
     return AdapterVersion(drafter=facts.pop("base"), path=str(folder), **facts), sums
 
 
 def write_files(line: Path, version: int, contents: Mapping[str, bytes]) -> None:
-    """Write a version's files. The folder appears in one rename, in the place of one of that number. Raises
+    """Write a version's files. The folder appears in one rename, and replaces one of that number. Raises
     OSError."""
     final = version_folder(line, version)
     fresh = line / f"{NEW}{os.getpid()}-{final.name}"
@@ -134,8 +133,7 @@ def write_files(line: Path, version: int, contents: Mapping[str, bytes]) -> None
 
 
 def load_version(path: Path) -> StoredVersion:
-    """Read a version folder. Raises ValueError, in one sentence, where it is missing, incomplete or
-    damaged."""
+    """Read a version folder. ValueError, one sentence, where it is missing, incomplete or damaged."""
     path = Path(path)
     try:
         info, sums = _read_manifest(path)
@@ -161,7 +159,7 @@ def load_version(path: Path) -> StoredVersion:
 
 
 def prune(line: Path, keep: int, *needed: int) -> list[int]:
-    """Remove all but the newest `keep` versions and those that are `needed`; the numbers that are to go."""
+    """Remove all but the newest `keep` versions and the `needed` ones; returns the removed numbers."""
     gone = [version for version in versions(line)[keep:] if version not in needed]
     for version in gone:
         with contextlib.suppress(OSError):  # what stays now goes with the next version
@@ -170,7 +168,7 @@ def prune(line: Path, keep: int, *needed: int) -> list[int]:
 
 
 def sweep(line: Path) -> None:
-    """Remove what an interrupted write or removal left behind."""
+    """Remove the remains of an interrupted write or removal."""
     for leftover in (
         *(entry for name in UNFINISHED for entry in line.glob(name)),
         line.with_name(GONE + line.name),
@@ -188,7 +186,7 @@ def remove_line(line: Path) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a folder. It is renamed first, so that a reader, or a restart after a kill, finds all of it or
+    """Remove a folder, after a rename, so that a reader, or a restart after a kill, finds all of it or
     nothing."""
     gone = folder.with_name(GONE + folder.name)
     shutil.rmtree(gone, ignore_errors=True)
@@ -197,7 +195,7 @@ def _remove(folder: Path) -> None:
 
 
 def read_note(line: Path, note: Note) -> int | None:
-    """The version that was noted as active or trusted last; None where none was."""
+    """The version that was last noted as active or trusted; None for none."""
     try:
         return int((line / note).read_text())
     except (OSError, ValueError):

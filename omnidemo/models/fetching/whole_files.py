@@ -1,4 +1,4 @@
-"""A file that lies whole in one place: on this machine, or on the Hub. It stays there, with a link in
+"""A file that lies complete in one place: on this machine, or on the Hub. It stays there, with a link in
 OmniDemo's folder."""
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def from_hub(job: FetchJob) -> Path:
 
 
 def _download(job: FetchJob, given_up: threading.Event) -> Path:
-    """The file in the Hub's cache. ModelError, one sentence, where it cannot be had there."""
+    """The file in the Hub's cache. ModelError, one sentence, where it cannot be downloaded."""
     from huggingface_hub import get_hf_file_metadata, hf_hub_url
 
     from omnidemo.models.fetching.hub_downloads import REFUSED, check_variables, download_gguf, hub_sentence

@@ -1,7 +1,6 @@
-"""What model a GGUF file holds: its configuration, in `transformers`' terms, and which tensor is which
-weight.
+"""The model in a GGUF file: its configuration in `transformers`' terms, and the weight of each tensor.
 
-Everything that changes what a model computes is either read or refused, never passed over.
+Every key that changes the computation is either read or refused.
 """
 
 from __future__ import annotations
@@ -38,9 +37,9 @@ ROPE_FREQS = "rope_freqs.weight"  # by what each rotary frequency is divided (Ll
 
 @dataclass(frozen=True)
 class Architecture:
-    """One architecture's names. `block`: tensors of a layer, without `blk.N.`, by their names in
-    `transformers`; `turned`: whether the rows of queries and keys are in the order of interleaved rotary
-    pairs; `less`: what norms' weights have too much."""
+    """The names of one architecture. `block`: a layer's tensors, without `blk.N.`, and their names in
+    `transformers`; `turned`: rows of queries and keys are in the order of interleaved rotary pairs; `less`: a
+    constant to subtract from the norms' weights."""
 
     model_type: str
     block: Mapping[str, str]
@@ -68,7 +67,7 @@ ARCHITECTURES: dict[str, Architecture] = {
         more=frozenset({"attention.sliding_window"}),
     ),
 }  # fmt: skip
-# Keys of an architecture that are read below, or say nothing about what is computed.
+# keys of an architecture that are read below, or have no effect on the computation
 _READ = {
     "block_count", "context_length", "embedding_length", "feed_forward_length", "attention.head_count",
     "attention.head_count_kv",
@@ -88,8 +87,8 @@ _FOREIGN = {
 
 @dataclass(frozen=True)
 class Plan:
-    """How a file becomes a model: the options of `transformers`' configuration, and for each of its weights
-    the tensor's name."""
+    """How a file becomes a model: the options of `transformers`' configuration, and the tensor of each
+    weight."""
 
     architecture: Architecture
     options: dict[str, Any]
@@ -97,8 +96,8 @@ class Plan:
 
 
 def plan_of(header: Header) -> Plan:
-    """What to make of a file. ModelError, one sentence, for what is no language model or cannot be computed
-    here as it was made."""
+    """The plan of a file. ModelError, one sentence, for a file without a language model, and for one that
+    cannot be computed here exactly."""
     name = header.parts[0].name
     foreign = _FOREIGN.get(header.text("general.type"), _FOREIGN.get(header.architecture))
     if foreign:
@@ -138,7 +137,7 @@ def _names(header: Header, architecture: Architecture) -> dict[str, str]:
 
 
 def _check_keys(header: Header, architecture: Architecture) -> None:
-    """ModelError where the file asks for something in the computation that is not read here."""
+    """ModelError where the file asks for an unknown option of the computation."""
     prefix = f"{header.architecture}."
     for key, value in header.metadata.items():
         own = key.removeprefix(prefix)
@@ -153,7 +152,7 @@ def _check_keys(header: Header, architecture: Architecture) -> None:
 
 
 def _says_nothing(value: Any) -> bool:
-    """Whether a key's value is the one that changes nothing."""
+    """Whether a key has the value that changes nothing."""
     return (
         value is None
         or (not isinstance(value, str) and getattr(value, "size", 1) == 1 and not value)
@@ -163,7 +162,7 @@ def _says_nothing(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class _Numbers:
-    """The numbers among a file's keys. ModelError for one that no model has."""
+    """The numbers among a file's keys. ModelError for an impossible one."""
 
     header: Header
 
@@ -224,7 +223,7 @@ def _config(header: Header, architecture: Architecture) -> dict[str, Any]:
         "rms_norm_eps": real("attention.layer_norm_rms_epsilon"),
         "tie_word_embeddings": "output.weight" not in header.tensors,
         "rope_parameters": _rope(header, base, window, real),
-        # The tokenizer has the file's own; a class's defaults belong to another vocabulary.
+        # the tokenizer has the file's ids; a class's defaults belong to another vocabulary
         "bos_token_id": None,
         "eos_token_id": None,
         "pad_token_id": None,
@@ -235,7 +234,7 @@ def _config(header: Header, architecture: Architecture) -> dict[str, Any]:
 def _own_options(
     header: Header, model_type: str, options: Mapping[str, Any], numbers: _Numbers
 ) -> dict[str, Any]:
-    """The options that this type of model alone has, or has otherwise; `options` are those of all."""
+    """The options of this type of model that differ from the common `options`."""
     own: dict[str, Any] = {}
     prefix, layers = header.architecture, options["num_hidden_layers"]
     per_head = options["hidden_size"] // options["num_attention_heads"]
@@ -245,7 +244,7 @@ def _own_options(
         own["mlp_bias"] = "blk.0.ffn_gate.bias" in header.tensors
     if model_type in ("gemma2", "gemma3_text"):
         own["sliding_window"] = numbers.whole("attention.sliding_window", 4096)
-        # the 27B of both, whose queries are scaled by another width
+        # the 27B of both scales queries by another width
         largest = layers == (46 if model_type == "gemma2" else 62)
         own["query_pre_attn_scalar"] = per_head if largest else options["head_dim"]
         softcap = 30.0 if model_type == "gemma2" else None
@@ -266,8 +265,8 @@ def _own_options(
 
 
 def _rope(header: Header, base: float, window: int, real: Callable[..., float]) -> dict[str, Any]:
-    """The rotary tables' description. Those that depend on the length that is read are refused: what was
-    computed at one length would not hold at another."""
+    """The description of the rotary tables. Tables that depend on the length read are refused: keys computed
+    at one length would not hold at another."""
     said, given = f"{header.architecture}.rope.scaling.", header.metadata
     kind = header.text(f"{said}type", "linear")  # as llama.cpp reads a factor without a type
     plain = {"rope_type": "default", "rope_theta": base}
@@ -292,6 +291,6 @@ def _rope(header: Header, base: float, window: int, real: Callable[..., float]) 
     for key in ("beta_fast", "beta_slow"):
         if f"{said}yarn_{key}" in given:
             scaled[key] = real(f"rope.scaling.yarn_{key}")
-    # there beside YaRN's own, here in its place
+    # llama.cpp multiplies YaRN's own factor; `transformers` replaces it
     scaled["attention_factor"] = attention * (1 + 0.1 * math.log(factor))
     return scaled

@@ -1,8 +1,7 @@
-"""The types in which a GGUF file keeps its weights: how many numbers lie in a block of how many bytes, and
-what the numbers are.
+"""The block types of GGUF files: numbers and bytes of a block, and how bytes become numbers.
 
-A block's numbers are scale · code + minimum, multiplied and added in float32 in the order of the formats'
-definition, so that the values are, bit for bit, those that every other reader gets.
+The numbers of a block are scale · code + minimum, computed in float32 in the order of the format's
+definition, so that every value is, bit for bit, that of every other reader.
 """
 
 from __future__ import annotations
@@ -14,146 +13,124 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from omnidemo.backends.packed_forms import Coded
+
 Bytes = NDArray[np.uint8]  # [blocks, bytes of a block]
 Codes = NDArray[Any]  # [blocks, codes], of one byte each
 Numbers = NDArray[np.float32]  # [blocks, numbers of a block]
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
-    """What blocks hold: codes of one byte [blocks, numbers], and the scale and minimum of each group of them
-    [blocks, groups]; None for minima that are zero. Where there are `factors` [blocks, 1 or 2] these are
-    whole numbers, to be multiplied with the block's first and second of them."""
-
-    codes: Codes
-    scales: NDArray[Any]
-    minima: NDArray[Any] | None = None
-    factors: Numbers | None = None
-
-    def values(self) -> Numbers:
-        """scale · code + minimum [blocks, numbers]."""
-        count, groups = self.scales.shape
-        scales, minima = self.scales.astype(np.float32), self.minima
-        if self.factors is not None:
-            scales *= self.factors[:, :1]
-            minima = None if minima is None else minima.astype(np.float32) * self.factors[:, 1:]
-        values: Numbers = scales[:, :, None] * self.codes.reshape(count, groups, -1).astype(np.float32)
-        if minima is not None:
-            values += minima[:, :, None]
-        return values.reshape(count, -1)
-
-
-@dataclass(frozen=True, slots=True)
 class BlockType:
     """`numbers` weights in `size` bytes. `read`: the values of whole blocks, None where this project cannot
-    read the type; `parts`: what they are made of, None where the numbers lie there as they are."""
+    read the type; `parts`: their codes and scales, a row for each block, None where a block holds plain
+    numbers."""
 
     name: str
     numbers: int
     size: int
     read: Callable[[Bytes], Numbers] | None = None
-    parts: Callable[[Bytes], Parts] | None = None
+    parts: Callable[[Bytes], Coded] | None = None
 
 
-def _coded(name: str, numbers: int, size: int, parts: Callable[[Bytes], Parts]) -> BlockType:
+def _coded(name: str, numbers: int, size: int, parts: Callable[[Bytes], Coded]) -> BlockType:
     return BlockType(name, numbers, size, lambda blocks: parts(blocks).values(), parts)
 
 
 def _halves(blocks: Bytes, at: int) -> Numbers:
-    """The float16 at a place of each block, as float32 [blocks, 1]."""
+    """The float16 at byte `at` of each block, as float32 [blocks, 1]."""
     return np.ascontiguousarray(blocks[:, at : at + 2]).view(np.float16).astype(np.float32)
 
 
 def _nibbles(codes: Bytes) -> Codes:
-    """[blocks, n] bytes as [blocks, 2n]: the low four bits of all, then the high ones."""
+    """[blocks, n] bytes as [blocks, 2n] codes: all low halves, then all high halves."""
     return np.concatenate([codes & 0x0F, codes >> 4], axis=-1)
 
 
 def _fifth_bits(blocks: Bytes, at: int) -> Codes:
-    """32 bits from a place of each block on, each as 0 or 16 [blocks, 32]."""
+    """32 bits from byte `at` of each block on, each as 0 or 16 [blocks, 32]."""
     return np.unpackbits(blocks[:, at : at + 4], axis=-1, bitorder="little") << 4
 
 
-def _q4_0(blocks: Bytes) -> Parts:
-    return Parts(_nibbles(blocks[:, 2:]).astype(np.int8) - np.int8(8), _halves(blocks, 0))
+def _q4_0(blocks: Bytes) -> Coded:
+    return Coded(_nibbles(blocks[:, 2:]).astype(np.int8) - np.int8(8), _halves(blocks, 0))
 
 
-def _q4_1(blocks: Bytes) -> Parts:
-    return Parts(_nibbles(blocks[:, 4:]), _halves(blocks, 0), _halves(blocks, 2))
+def _q4_1(blocks: Bytes) -> Coded:
+    return Coded(_nibbles(blocks[:, 4:]), _halves(blocks, 0), _halves(blocks, 2))
 
 
-def _q5_0(blocks: Bytes) -> Parts:
-    return Parts(
+def _q5_0(blocks: Bytes) -> Coded:
+    return Coded(
         (_nibbles(blocks[:, 6:]) | _fifth_bits(blocks, 2)).astype(np.int8) - np.int8(16), _halves(blocks, 0)
     )
 
 
-def _q5_1(blocks: Bytes) -> Parts:
-    return Parts(_nibbles(blocks[:, 8:]) | _fifth_bits(blocks, 4), _halves(blocks, 0), _halves(blocks, 2))
+def _q5_1(blocks: Bytes) -> Coded:
+    return Coded(_nibbles(blocks[:, 8:]) | _fifth_bits(blocks, 4), _halves(blocks, 0), _halves(blocks, 2))
 
 
-def _q8_0(blocks: Bytes) -> Parts:
-    return Parts(blocks[:, 2:].view(np.int8), _halves(blocks, 0))
+def _q8_0(blocks: Bytes) -> Coded:
+    return Coded(blocks[:, 2:].view(np.int8), _halves(blocks, 0))
 
 
 def _factors(blocks: Bytes, at: int) -> Numbers:
-    """Those of scales and of minima, which a block takes away [blocks, 2]."""
-    return np.concatenate([_halves(blocks, at), -_halves(blocks, at + 2)], axis=-1)
+    """The factors of scales and of minima, which K types subtract [blocks, 1, 2]."""
+    return np.stack([_halves(blocks, at), -_halves(blocks, at + 2)], axis=-1)
 
 
 def _two_bits(codes: Bytes) -> Codes:
-    """[blocks, 64] bytes as 256 codes of two bits, in the order of the k-quants: 32 bytes hold 4 × 32 codes,
+    """[blocks, 64] bytes as 256 codes of two bits, in the order of the K types: 32 bytes hold 4 × 32 codes,
     the lowest bits first."""
     halves = codes.reshape(-1, 2, 1, 32) >> np.array([0, 2, 4, 6], np.uint8).reshape(1, 1, 4, 1)
     return (halves & 3).reshape(-1, 256)
 
 
-def _q2_k(blocks: Bytes) -> Parts:
+def _q2_k(blocks: Bytes) -> Coded:
     both = blocks[:, :16]
-    return Parts(_two_bits(blocks[:, 16:80]), both & 0x0F, both >> 4, _factors(blocks, 80))
+    return Coded(_two_bits(blocks[:, 16:80]), both & 0x0F, both >> 4, _factors(blocks, 80))
 
 
-def _q3_k(blocks: Bytes) -> Parts:
+def _q3_k(blocks: Bytes) -> Coded:
     masks, packed = blocks[:, :32], blocks[:, 96:108]
     low = np.concatenate([packed[:, :8] & 0x0F, packed[:, :8] >> 4], axis=-1)
     high = (packed[:, None, 8:] >> np.array([0, 2, 4, 6], np.uint8).reshape(1, 4, 1)).reshape(-1, 16) & 3
     scales = (low | high << 4).astype(np.int8) - np.int8(32)
-    # A set bit of the mask means that 4 is not taken away; bit j of the 32 bytes belongs to the j-th group of
-    # 32 codes.
+    # A cleared bit of the mask subtracts 4. Bit j of the 32 bytes belongs to the j-th group of 32 codes.
     bits = (masks[:, None, :] >> np.arange(8, dtype=np.uint8).reshape(1, 8, 1)).reshape(-1, 256) & 1
     codes = _two_bits(blocks[:, 32:96]).astype(np.int8) - ((bits ^ 1) << 2).astype(np.int8)
-    return Parts(codes, scales, None, _halves(blocks, 108))
+    return Coded(codes, scales, None, _halves(blocks, 108)[..., None])
 
 
 def six_bit_scales(packed: Bytes) -> tuple[Bytes, Bytes]:
-    """The eight scales and eight minima [blocks, 8] of six bits that twelve bytes [blocks, 12] hold, in Q4_K
-    and Q5_K."""
+    """The eight scales and eight minima [blocks, 8] of six bits in twelve bytes [blocks, 12] of Q4_K and
+    Q5_K."""
     first, second, third = packed[:, :4], packed[:, 4:8], packed[:, 8:]
     scales = np.concatenate([first & 0x3F, (third & 0x0F) | ((first >> 6) << 4)], axis=-1)
     minima = np.concatenate([second & 0x3F, (third >> 4) | ((second >> 6) << 4)], axis=-1)
     return scales, minima
 
 
-def _with_minima(blocks: Bytes, codes: Codes) -> Parts:
+def _with_minima(blocks: Bytes, codes: Codes) -> Coded:
     """Q4_K and Q5_K from their codes [blocks, 256]."""
     scales, minima = six_bit_scales(blocks[:, 4:16])
-    return Parts(codes, scales, minima, _factors(blocks, 0))
+    return Coded(codes, scales, minima, _factors(blocks, 0))
 
 
-def _q4_k(blocks: Bytes) -> Parts:
+def _q4_k(blocks: Bytes) -> Coded:
     return _with_minima(blocks, _nibbles(blocks[:, 16:].reshape(-1, 4, 32)).reshape(-1, 256))
 
 
-def _q5_k(blocks: Bytes) -> Parts:
+def _q5_k(blocks: Bytes) -> Coded:
     fifth = (blocks[:, None, 16:48] >> np.arange(8, dtype=np.uint8).reshape(1, 8, 1)) & 1
     low = _nibbles(blocks[:, 48:].reshape(-1, 4, 32)).reshape(-1, 256)
     return _with_minima(blocks, low | (fifth.reshape(-1, 256) << 4))
 
 
-def _q6_k(blocks: Bytes) -> Parts:
+def _q6_k(blocks: Bytes) -> Coded:
     low = _nibbles(blocks[:, :128].reshape(-1, 2, 64)).reshape(-1, 256)
     codes = (low | _two_bits(blocks[:, 128:192]) << 4).astype(np.int8) - np.int8(32)
-    return Parts(codes, blocks[:, 192:208].view(np.int8), None, _halves(blocks, 208))
+    return Coded(codes, blocks[:, 192:208].view(np.int8), None, _halves(blocks, 208)[..., None])
 
 
 def _float32(blocks: Bytes) -> Numbers:
@@ -168,7 +145,7 @@ def _bfloat16(blocks: Bytes) -> Numbers:
     return (np.ascontiguousarray(blocks).view(np.uint16).astype(np.uint32) << 16).view(np.float32)
 
 
-# By the number that a file has for each type. Those without a reader are refused by name.
+# By the type's number in a file. Types without a reader are refused by name.
 BLOCK_TYPES: dict[int, BlockType] = {
     0: BlockType("F32", 1, 4, _float32),
     1: BlockType("F16", 1, 2, _float16),

@@ -1,5 +1,5 @@
-"""Which tokens of a GGUF file end an answer: what its header says and, as few headers say all, the names that
-llama.cpp takes for ends."""
+"""The tokens of a GGUF file that end an answer: those in its header and, because few headers have all, those
+with the names that llama.cpp treats as ends."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import numpy as np
 
 from omnidemo.models.gguf.token_table import Kind, TokenTable, damage, read_id
 
-# Names of an end, whatever kind the file gives them; "</s>" is text too (it closes a tag of HTML), so it has
-# to be a control token.
+# names of ends of any kind; "</s>" is HTML too, so it has to be a control token
 END_NAMES = (
     "<|eot_id|>", "<|im_end|>", "<|end|>", "<|return|>", "<|call|>", "<|flush|>", "<|calls|>",
     "<end_of_turn>", "<|endoftext|>",
@@ -20,8 +19,7 @@ END_NAMES = (
     "<｜end▁of▁sentence｜>", "[e~[",
 )  # fmt: skip
 CONTROL_END_NAMES = ("</s>",)
-# What stands between files in training: after one of these a code model goes on with another file. The key of
-# the header, else a name.
+# separators of files in training, after which a code model begins another file: the header's key, and names
 FILE_NAMES = {
     "fim_pad_token_id": ("<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]"),
     "fim_rep_token_id": ("<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>"),
@@ -31,8 +29,8 @@ MOST_ENDS = 1024
 
 
 def read_end_ids(metadata: Mapping[str, Any], table: TokenTable, end: int | None) -> list[int]:
-    """All ids that end an answer, `end` first, which is the tokenizer's own. A list in the header is
-    complete: names add nothing to it. ModelError for a list that is none."""
+    """All ids that end an answer; `end`, the tokenizer's own, comes first. A list in the header is complete:
+    names add nothing. ModelError for an invalid list."""
     ids = [end, *(read_id(metadata, key, table) for key in ("eot_token_id", "eom_token_id"))]
     listed = metadata.get("tokenizer.ggml.eos_token_ids")
     if listed is not None:

@@ -1,5 +1,4 @@
-"""What is said of a GGUF file before its weights are read: by what it is known, its sizes, and why it cannot
-be used."""
+"""Facts of a GGUF file before its weights are read: public name, sizes, and why it cannot be used."""
 
 from __future__ import annotations
 
@@ -12,9 +11,9 @@ from typing import Any
 from omnidemo.backends.runner import ModelError
 from omnidemo.models.gguf import identity
 from omnidemo.models.gguf.architecture import plan_of
-from omnidemo.models.gguf.header import Header, read_header
+from omnidemo.models.gguf.header import Header, part_names, read_header
 from omnidemo.models.gguf.packing import packed_bytes
-from omnidemo.models.gguf.places import PART, Place, Source, is_file
+from omnidemo.models.gguf.places import Place, Source, is_file
 from omnidemo.models.gguf.tokenizer_models import check_tokenizer
 from omnidemo.models.gguf.weights import build_config
 
@@ -24,10 +23,10 @@ _headers: dict[tuple[object, ...], GgufFile] = {}  # by a path and what its file
 
 @dataclass(frozen=True, slots=True)
 class GgufFile:
-    """A GGUF file on this machine. `name` is by what it is known, `spec` how another process finds it.
-    `embedding`: numbers of an input embedding that is not the output's too. `packed_bytes`: what its weights
-    take as they are packed, None where they are not. `reason`: why it cannot be used, one sentence; empty
-    where nothing speaks against it. `note`: as in `Place`."""
+    """A GGUF file on this machine. `name`: its public name; `spec`: the name by which another process finds
+    it; `embedding`: numbers of an input embedding that is not the output's too; `packed_bytes`: bytes of its
+    packed weights, None where they are not packed; `reason`: why it cannot be used, one sentence, or empty;
+    `note`: as in `Place`."""
 
     path: Path
     spec: str
@@ -40,7 +39,6 @@ class GgufFile:
     embedding: int = 0
     packed_bytes: int | None = None
     architecture: str = ""
-    context: int | None = None
     tokens: int = 0
     chat: bool = False
     licence: str | None = None
@@ -52,7 +50,7 @@ class GgufFile:
 
 
 def about(place: Place) -> GgufFile:
-    """What a file's header says. A file that cannot be read or used has its `reason`."""
+    """The facts in a file's header. An unreadable or unusable file has a `reason`."""
     shown = place.path.name if place.source in ("folder", "fetched") else place.spec
     unread = GgufFile(place.path, place.spec, place.source, "", shown, note=place.note)
     if place.wrong or not is_file(place.path):
@@ -84,7 +82,7 @@ def _described(header: Header, unread: GgufFile) -> GgufFile:
         reason = str(error).replace(unread.path.name, unread.title).replace("this GGUF file", unread.title)
     embedding = header.tensors.get("token_embd.weight")
     known = identity.known_name(header)
-    entry = identity.entry(known)
+    entry = identity.named(known) or {}
     tokens = header.metadata.get("tokenizer.ggml.tokens")
     return replace(
         unread,
@@ -98,7 +96,6 @@ def _described(header: Header, unread: GgufFile) -> GgufFile:
         else 0,
         packed_bytes=packed,
         architecture=header.architecture,
-        context=header.context,
         tokens=len(tokens)
         if isinstance(tokens, list)
         else embedding.shape[0]
@@ -114,21 +111,15 @@ def _described(header: Header, unread: GgufFile) -> GgufFile:
     )
 
 
-def _clean(text: str, most: int = 80) -> str:
-    """A header's text on one line, without what is no character."""
-    return "".join(letter for letter in " ".join(text.split()) if letter.isprintable())[:most]
+def _clean(text: str) -> str:
+    """A header's text on one line of printable characters."""
+    return "".join(letter for letter in " ".join(text.split()) if letter.isprintable())[:80]
 
 
 def _state(path: Path) -> tuple[object, ...]:
-    """Size and time of all files that a model lies in, as far as they are there."""
+    """Size and time of all existing files of a model."""
     found: list[object] = []
-    part = PART.fullmatch(path.name)
-    names = (
-        [f"{part[1]}-{n:05d}-of-{part[3]}.gguf" for n in range(1, min(int(part[3]), 1024) + 1)]
-        if part
-        else [path.name]
-    )
-    for name in names:
+    for name in part_names(path.name):
         with suppress(OSError):
             told = path.with_name(name).stat()
             found += [name, told.st_size, told.st_mtime_ns]

@@ -1,5 +1,5 @@
-"""The header of a GGUF file: its key-values and where its tensors lie. Nothing in it is believed before it
-fits the file's size."""
+"""The header of a GGUF file: its key-values and the places of its tensors. Every value is checked against the
+file's size."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import hashlib
 import math
 import mmap
 import re
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,13 +20,13 @@ POINTER = "is a pointer of Git LFS and not the file itself; run `git lfs pull` t
 MAGIC = b"GGUF"
 MOST_PARTS = 1024
 SAMPLE = 4096  # bytes of each tensor that tell two files apart
-_SPLIT = re.compile(r"(.*)-(\d{5})-of-(\d{5})\.gguf", re.DOTALL)
+PART = re.compile(r"(.*)-(\d{5})-of-(\d{5})\.gguf", re.DOTALL | re.IGNORECASE)  # of a split model
 
 
 @dataclass(frozen=True)
 class Header:
-    """What a GGUF file says of itself. `parts` are the files that it lies in, one unless it was split;
-    `fingerprint` is a hash of the header and of the beginning of every tensor, so that a file is known
+    """The contents of a GGUF file's header. `parts`: the model's files, one unless it was split;
+    `fingerprint`: a hash of the header and of the beginning of every tensor, which identifies the file
     wherever it lies."""
 
     parts: tuple[Path, ...]
@@ -47,8 +46,7 @@ class Header:
 
     @property
     def type_name(self) -> str:
-        """The type that most of the weights have, such as Q4_1, with M or S where the file says that it is
-        such a mixture."""
+        """The type of most weights, such as Q4_1, or the mixture that the file names, such as Q4_K_M."""
         shares: dict[str, int] = {}
         for name, tensor in self.tensors.items():
             if len(tensor.shape) > 1 and name not in ("token_embd.weight", "output.weight"):
@@ -59,13 +57,8 @@ class Header:
         )
         return named or most
 
-    @property
-    def context(self) -> int | None:
-        """Positions that the model was made for."""
-        return self.number(f"{self.architecture}.context_length", 0) or None
-
     def text(self, key: str, otherwise: str = "") -> str:
-        """A text of the key-values; what is no text counts as absent."""
+        """A text of the key-values; other values count as absent."""
         value = self.metadata.get(key, otherwise)
         return value if isinstance(value, str) else otherwise
 
@@ -83,11 +76,11 @@ _FILE_TYPES = {
 
 
 def read_header(path: Path) -> Header:
-    """The header of a GGUF file, of all its parts where it was split. ModelError, one sentence, for a file
-    that is none, is damaged, or lacks a part."""
+    """The header of a GGUF file with all its parts. ModelError, one sentence, for an invalid or damaged file,
+    or a missing part."""
     metadata, tensors, count = _read_part(path, 0)
     digests, parts, size = [_fingerprint(path, tensors)], [path], path.stat().st_size
-    others = list(_other_parts(path, count))
+    others = _other_parts(path, count)
     for number, other in enumerate(others, 1):
         if not other.is_file():
             raise ModelError(
@@ -113,34 +106,39 @@ def read_header(path: Path) -> Header:
     return Header(tuple(parts), metadata, named, size, hashlib.sha256("".join(digests).encode()).hexdigest())
 
 
-def _other_parts(path: Path, count: int) -> Iterator[Path]:
-    """The further files of a split model; `count` is how many the header names."""
+def part_names(name: str) -> list[str]:
+    """The names of all files of a split model, from the name of one of them; any other name alone."""
+    part = PART.fullmatch(name)
+    count = int(part[3]) if part else 0
+    if part is None or not 1 <= count <= MOST_PARTS:
+        return [name]
+    return [f"{part[1]}-{number:05d}-of-{part[3]}.gguf" for number in range(1, count + 1)]
+
+
+def _other_parts(path: Path, count: int) -> list[Path]:
+    """The other files of a split model, of which the header names `count` in all."""
     if count <= 1:
-        return
-    part = _SPLIT.fullmatch(path.name)
-    if part is None or int(part[3]) != count or count > MOST_PARTS:
+        return []
+    part, names = PART.fullmatch(path.name), part_names(path.name)
+    if part is None or len(names) != count:
         raise ModelError(
             f"{path.name} is a part of a model in {count} files and is not named like one; give them their"
             f" names back, such as model-00001-of-{min(count, 99_999):05d}.gguf"
         )
     if int(part[2]) != 1:
-        raise ModelError(
-            f"{path.name} is part {int(part[2])} of {count}; choose the first,"
-            f" {part[1]}-00001-of-{part[3]}.gguf"
-        )
-    for number in range(2, count + 1):
-        yield path.with_name(f"{part[1]}-{number:05d}-of-{part[3]}.gguf")
+        raise ModelError(f"{path.name} is part {int(part[2])} of {count}; choose the first, {names[0]}")
+    return [path.with_name(name) for name in names[1:]]
 
 
 def is_pointer(path: Path) -> bool:
-    """Whether it is what Git leaves in place of a large file that was not fetched."""
+    """Whether the file is a Git LFS pointer in place of a large file."""
     with suppress(OSError), path.open("rb") as opened:
         return opened.read(len(LFS)) == LFS
     return False
 
 
 def _read_part(path: Path, number: int) -> tuple[dict[str, Any], list[TensorInfo], int]:
-    """One file: (its key-values, its tensors, in how many files it says the model lies)."""
+    """One file: (its key-values, its tensors, the number of the model's files by its header)."""
     try:
         with path.open("rb") as opened:
             if opened.read(4) != MAGIC:
@@ -158,7 +156,7 @@ def _read_part(path: Path, number: int) -> tuple[dict[str, Any], list[TensorInfo
 
 
 def _fingerprint(path: Path, tensors: list[TensorInfo]) -> str:
-    """A hash of what lies before the weights, and of each tensor's first bytes."""
+    """A hash of everything before the weights, and of each tensor's first bytes."""
     digest = hashlib.sha256()
     with path.open("rb") as opened:
         left = min((tensor.offset for tensor in tensors), default=path.stat().st_size)

@@ -1,4 +1,4 @@
-"""A walk through the bytes of a GGUF header: its key-values, and what it says of each tensor."""
+"""A walk through the bytes of a GGUF header: key-values and tensor descriptions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TEXT, _ARRAY = 8, 9
 
 @dataclass(frozen=True, slots=True)
 class TensorInfo:
-    """One tensor: its shape as torch has it ([out, in] for a matrix), and its bytes in one of the file's
+    """One tensor: its shape in torch's order ([out, in] for a matrix), and its bytes in one of the file's
     parts."""
 
     name: str
@@ -38,8 +38,7 @@ class TensorInfo:
 
 
 class HeaderWalk:
-    """A walk through one header. Whatever it names is held against the bytes that are left, before anything
-    is made of it."""
+    """A walk through one header. Every size is checked against the remaining bytes before it is used."""
 
     def __init__(self, name: str, memory: mmap.mmap) -> None:
         self.name, self.memory, self.at = name, memory, 4
@@ -74,7 +73,7 @@ class HeaderWalk:
         return metadata, tensors, count if isinstance(count, int) and not isinstance(count, bool) else 1
 
     def take(self, count: int) -> int:
-        """Go `count` bytes on; where they begin."""
+        """Advance by `count` bytes; returns where they begin."""
         at = self.at
         if count < 0 or at + count > len(self.memory):
             raise self.damage("ends within its header")
@@ -109,7 +108,7 @@ class HeaderWalk:
         return np.frombuffer(self.memory[at : self.at], form)[0].item()
 
     def array(self, key: str) -> Any:
-        """Texts as a list, numbers as an array of their own."""
+        """Texts as a list, numbers as an array."""
         kind, count = self.whole("<I"), self.whole("<Q")
         if kind == _ARRAY:
             raise self.refusal(f"has lists within lists ({key[:60]!r}), which are not read")
@@ -126,7 +125,7 @@ class HeaderWalk:
         return self.texts(count)
 
     def texts(self, count: int) -> list[str]:
-        """So many texts: hundreds of thousands in a tokenizer, so this loop is kept short."""
+        """`count` texts. A tokenizer has hundreds of thousands, so this loop is short."""
         at, end, texts = self.at, len(self.memory), []
         unpack = struct.Struct("<Q").unpack_from
         for _ in range(count):
@@ -141,7 +140,7 @@ class HeaderWalk:
         return [text.decode(errors="replace") for text in texts]
 
     def tensor(self) -> tuple[str, tuple[int, ...], BlockType, int]:
-        """(name, shape, type, offset from where the weights begin)."""
+        """(name, shape, type, offset from the beginning of the weights)."""
         name = self.text(LONGEST_NAME, "the name of a tensor")
         dimensions = self.whole("<I")
         if not 1 <= dimensions <= MOST_DIMENSIONS:

@@ -1,5 +1,5 @@
-"""The matrices of a GGUF file in the forms that compiled passes read: exactly what the file says, in about as
-many bytes."""
+"""The matrices of a GGUF file in the forms of compiled passes: exactly the file's values, in about as many
+bytes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.packed_forms import ROWS, Coded, PackedMatrix
 from omnidemo.backends.weight_arena import WeightArena
 from omnidemo.models.gguf.architecture import Plan, plan_of
-from omnidemo.models.gguf.block_types import BlockType
 from omnidemo.models.gguf.header import Header
 from omnidemo.models.gguf.header_walk import TensorInfo
 from omnidemo.models.gguf.weights import GgufWeights, turned_heads
@@ -26,14 +25,14 @@ FORMS = {
     "Q5_K": forms.K_FIVES, "Q3_K": forms.SIXES, "Q6_K": forms.SIXES, "Q8_0": forms.BYTES,
     "Q2_K": forms.HALVES,
 }  # fmt: skip
-WHOLE = ("model.embed_tokens.weight", "lm_head.weight")  # matrices that are no part of a product with others
-TWO_BYTES = 2.0  # of a weight; a file that takes more in packed form is read in plain numbers
+WHOLE = ("model.embed_tokens.weight", "lm_head.weight")  # matrices with products of their own
+TWO_BYTES = 2.0  # most bytes of a packed weight; a larger file is read as plain numbers
 
 Weights = dict[str, PackedMatrix | NDArray[np.float32]]
 
 
 def packed_bytes(header: Header, plan: Plan, config: Any) -> int | None:
-    """What a file's weights take in memory where each matrix that has a packed form is in it. None where few
+    """Bytes of a file's weights in memory with each matrix in its packed form, if it has one. None where few
     have one, and where no compiled pass reads such a model."""
     if not FusedLlama.fits(config):
         return None
@@ -45,21 +44,21 @@ def packed_bytes(header: Header, plan: Plan, config: Any) -> int | None:
 
 
 def _sizes(header: Header, plan: Plan) -> list[tuple[str, TensorInfo, int]]:
-    """Each weight's name, tensor and how many numbers it has."""
+    """(name, tensor, numbers) of each weight."""
     found = [(name, header.tensors[tensor]) for name, tensor in plan.names.items()]
     return [(name, tensor, math.prod(tensor.shape)) for name, tensor in found]
 
 
 def _form(tensor: TensorInfo, weight: str, config: Any) -> int | None:
-    """The packed form of a weight; None for one in plain numbers, and for a matrix that tasks of compiled
-    passes would cut within a record."""
+    """The packed form of a weight; None for plain numbers, and for a matrix that tasks of compiled passes
+    would cut within a record."""
     if (
         tensor.kind.parts is None
         or len(tensor.shape) != 2
         or (tensor.shape[0] % ROWS and weight not in WHOLE)
     ):
         return None
-    # a task is those of a head
+    # a task has the rows of a head
     heads = weight.split(".")[-2] in ("q_proj", "k_proj", "v_proj")
     return None if heads and config.head_dim % ROWS else FORMS[tensor.kind.name]
 
@@ -67,9 +66,9 @@ def _form(tensor: TensorInfo, weight: str, config: Any) -> int | None:
 def packed_weights(
     header: Header, config: Any, told: Callable[[float], None] = lambda share: None
 ) -> Weights:
-    """All weights of a file, by the names that `transformers` gives them: matrices in their packed form,
-    those that have none and everything else in float32. One is made after the other, straight from the mapped
-    file; `told` hears which share of the file has been read."""
+    """All weights of a file by their names in `transformers`: matrices in their packed form, the others in
+    float32. They are made one after the other from the mapped file; `told` receives the share of the file
+    that has been read."""
     plan, weights, found = plan_of(header), GgufWeights(header), Weights()
     read, every = 0, sum(tensor.size for tensor in header.tensors.values())
     for name, tensor, numbers in _sizes(header, plan):
@@ -88,22 +87,15 @@ def packed_weights(
 
 def _packed(weights: GgufWeights, tensor: TensorInfo, form: int, turned_heads: int) -> PackedMatrix:
     """A matrix; `turned_heads` as in `GgufWeights.float32`."""
-    rows, columns = tensor.shape
+    parts, (rows, columns) = tensor.kind.parts, tensor.shape
+    assert parts is not None
     blocks = weights.blocks(tensor).reshape(rows, -1, tensor.kind.size)
     order = np.arange(rows)
     if turned_heads:
         order = order.reshape(turned_heads, -1, 2).swapaxes(1, 2).ravel()
 
     def read(begin: int, end: int) -> Coded:
-        return _coded(tensor.kind, blocks[order[begin:end]] if turned_heads else blocks[begin:end])
+        some = blocks[order[begin:end]] if turned_heads else blocks[begin:end]
+        return parts(some.reshape(-1, tensor.kind.size)).in_rows(len(some))
 
     return PackedMatrix.of(form, rows, columns, read)
-
-
-def _coded(kind: BlockType, blocks: NDArray[np.uint8]) -> Coded:
-    """Rows of blocks [rows, blocks, bytes] as their codes, scales and minima."""
-    assert kind.parts is not None
-    rows, parts = len(blocks), kind.parts(blocks.reshape(-1, kind.size))
-    minima = None if parts.minima is None else parts.minima.reshape(rows, -1)
-    factors = None if parts.factors is None else parts.factors.reshape(rows, -1, parts.factors.shape[1])
-    return Coded(parts.codes.reshape(rows, -1), parts.scales.reshape(rows, -1), minima, factors)

@@ -1,5 +1,5 @@
-"""Where programs keep GGUF files on this machine: OmniDemo, the Hub's cache, Ollama, LM Studio, folders.
-Walks are bounded, and no link leads out of its root."""
+"""The places of GGUF files on this machine: OmniDemo, the Hub's cache, Ollama, LM Studio, folders. Walks are
+bounded, and no link leads out of its root."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from huggingface_hub import constants
 
 from omnidemo.core.resources import home
 from omnidemo.models.gguf import identity
+from omnidemo.models.gguf.header import PART, part_names
 
 Source = Literal["fetched", "hub", "ollama", "lmstudio", "folder"]
 DEPTH, MOST_ENTRIES, SECONDS = 6, 20_000, 3.0  # of folders below a root; of all walks of one listing
 MOST_BYTES = 2**20  # of a manifest or a pointer
 LAYER = "application/vnd.ollama.image."
 MODEL_LAYER = f"{LAYER}model"
-# of Ollama's parameters, those that change what an answer says
+# Ollama's parameters that change an answer
 PARAMETERS = ("temperature", "top_k", "top_p", "min_p", "repeat_penalty", "seed", "num_predict", "stop")
 DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
-OLLAMA_HOST, OLLAMA_NAMESPACE = "registry.ollama.ai", "library"  # which a name leaves out
-PART = re.compile(r"(.*)-(\d{5})-of-(\d{5})\.gguf", re.DOTALL | re.IGNORECASE)
+OLLAMA_HOST, OLLAMA_NAMESPACE = "registry.ollama.ai", "library"  # the defaults of a name
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A file, what to call it so that another process of this project finds it, and which program keeps it.
-    `wrong`: why there is none; `note`: what its program adds to it, and nobody here does."""
+    """A file, the name by which another process of this project finds it, and the program that keeps it.
+    `wrong`: why there is none; `note`: what its program adds to it, and OmniDemo does not."""
 
     path: Path
     spec: str
@@ -45,14 +45,14 @@ class Place:
 
 
 class Walk:
-    """Bounds of one listing: so many entries and seconds in all. What lies beyond them, or cannot be read, is
-    left out."""
+    """The bounds of one listing, in entries and seconds. Entries beyond them, or unreadable ones, are left
+    out."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._until, self._left = clock, clock() + SECONDS, MOST_ENTRIES
 
     def entries(self, folder: Path) -> list[os.DirEntry[str]]:
-        """The entries of a folder by name; none where that cannot be read, or a bound is reached."""
+        """The entries of a folder by name; none where it cannot be read, or a bound is reached."""
         found: list[os.DirEntry[str]] = []
         with suppress(OSError), os.scandir(folder) as entries:
             for entry in entries:
@@ -76,7 +76,7 @@ class Walk:
                     yield from self.models(Path(entry.path), inside, depth - 1)
             elif entry.name.lower().endswith(".gguf"):
                 part = PART.fullmatch(entry.name)
-                later = part is not None and int(part[2]) > 1 and first_part(entry.name) in names
+                later = part is not None and int(part[2]) > 1 and part_names(entry.name)[0] in names
                 if not later and is_within(Path(entry.path), inside):
                     yield Path(entry.path)
 
@@ -88,7 +88,7 @@ def is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def is_file(path: Path) -> bool:
-    """Whether it is a file of bytes: opening a pipe, say, would wait for ever."""
+    """Whether it is a regular file: opening a pipe, say, would wait for ever."""
     with suppress(OSError, ValueError):  # a name may be too long, or hold a NUL
         return stat.S_ISREG(path.stat().st_mode)
     return False
@@ -101,16 +101,9 @@ def is_within(path: Path, root: Path) -> bool:
     return False
 
 
-def first_part(name: str) -> str:
-    """The name of the first file of a split model, for the name of any of its files; the name itself for
-    others."""
-    found = PART.fullmatch(name)
-    return f"{found[1]}-00001-of-{found[3]}.gguf" if found else name
-
-
 def all_places(folders: Sequence[str] = ()) -> Iterator[Place]:
-    """Every GGUF file that can be found, the likeliest places first; `folders` may be files, too. Nothing
-    that is wrong with one is an error."""
+    """Every GGUF file that can be found, the likeliest places first; `folders` may contain files. A file with
+    an error is listed too."""
     walk = Walk()
     own = models_root()
     # a fetched file may be a link to where it was found
@@ -128,8 +121,8 @@ def all_places(folders: Sequence[str] = ()) -> Iterator[Place]:
 
 
 def models_root(given: str = "") -> Path:
-    """The folder of the models that OmniDemo fetches: the given one, else OMNIDEMO_MODELS, else one in the
-    user's cache folder, which all checkouts share."""
+    """The folder of OmniDemo's models: the given one, else OMNIDEMO_MODELS, else one in the user's cache
+    folder, which all checkouts share."""
     if named := given or os.environ.get("OMNIDEMO_MODELS", "").strip():
         return Path(named).expanduser().absolute()
     if sys.platform == "win32":
@@ -142,7 +135,7 @@ def models_root(given: str = "") -> Path:
 
 
 def in_models(file: str, folders: Sequence[str] = ()) -> Place | None:
-    """A file right in OmniDemo's folder or in one of the given ones, by its name."""
+    """A file in OmniDemo's folder or one of the given folders, by its name."""
     with suppress(OSError, ValueError, RuntimeError):
         for root in (models_root(), *(Path(folder).expanduser().absolute() for folder in folders)):
             if is_file(path := root / file):
@@ -151,7 +144,7 @@ def in_models(file: str, folders: Sequence[str] = ()) -> Place | None:
 
 
 def keeper(path: Path) -> Source:
-    """Who keeps a file that is named by its path."""
+    """Who keeps a file, by its path."""
     return "fetched" if path.parent == models_root() else "folder"
 
 
@@ -159,9 +152,9 @@ def hub_root() -> Path:
     return Path(constants.HF_HUB_CACHE)
 
 
-def in_hub(walk: Walk, root: Path | None = None) -> Iterator[Place]:
-    """The Hub's cache: of each repository the revision that `main` was, or the newest that is there."""
-    root = root or hub_root()
+def in_hub(walk: Walk) -> Iterator[Place]:
+    """The Hub's cache: of each repository the revision of `main`, else the newest."""
+    root = hub_root()
     for folder in walk.folders(root):
         parts = folder.name.split("--")
         if parts[0] == "models" and len(parts) in (2, 3):
@@ -213,8 +206,7 @@ def ollama_spec(host: str, namespace: str, model: str, tag: str) -> str:
 
 
 def ollama_place(root: Path, host: str, namespace: str, model: str, tag: str) -> Place:
-    """The weights that a manifest names. Of a manifest only digests of the one form count, so that none leads
-    elsewhere."""
+    """The weights of a manifest. Only digests of one form count, so that no manifest leads elsewhere."""
     spec = ollama_spec(host, namespace, model, tag)
     manifest = root / "manifests" / host / namespace / model / tag
     wrong = note = ""
@@ -254,8 +246,7 @@ def ollama_place(root: Path, host: str, namespace: str, model: str, tag: str) ->
 
 
 def _additions(spec: str, root: Path, layers: list[dict[str, str]]) -> str:
-    """What a Modelfile gives a model beside weights and template, in a sentence; empty where that is
-    nothing."""
+    """What a Modelfile adds to weights and template, in a sentence; empty for nothing."""
     found = {}
     for layer in layers:
         if digest := DIGEST.fullmatch(layer.get("digest", "")):
@@ -291,7 +282,7 @@ def in_lm_studio(walk: Walk) -> Iterator[Place]:
 
 
 def read_text(path: Path) -> str:
-    """A small file's text; empty where there is none that can be read."""
+    """A small file's text; empty where it cannot be read."""
     with suppress(OSError, ValueError):
         if is_file(path) and path.stat().st_size <= MOST_BYTES:
             return path.read_text(encoding="utf-8")

@@ -1,9 +1,9 @@
-"""How a byte-level vocabulary cuts a text into words before it merges: the pre-tokenizers that
-`tokenizer.ggml.pre` names.
+"""How a byte-level vocabulary cuts a text into words before it merges: the pre-tokenizers of
+`tokenizer.ggml.pre`.
 
-The patterns are those of the models' own tokenizers, one after another, each cutting what the one before it
-left; the names that share one are those that llama.cpp reads alike. A wrong cut gives other ids than the
-model has learned, so a name that is not here is refused.
+The patterns are those of the models' own tokenizers; each cuts the pieces of the one before. Names with the
+same pattern are those that llama.cpp treats alike. A wrong cut gives ids that the model has not learned, so
+unknown names are refused.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from tokenizers import Regex, pre_tokenizers
 
 @dataclass(frozen=True, slots=True)
 class PreTokenizer:
-    """`patterns` cut a text in this order; what matches and what lies between the matches are words alike.
-    `whole_words`: a word that is a token is taken as it is, whatever the merges say. `add_begin`: whether a
-    text begins with the begin token where the file is silent."""
+    """`patterns` cut a text in this order; matches and the text between them are words. `whole_words`: a word
+    that is a token is taken without merges. `add_begin`: whether a text begins with the begin token where the
+    file does not say."""
 
     patterns: tuple[str, ...]
     whole_words: bool = False
@@ -40,7 +40,7 @@ _CASED = (
 
 
 def _words(digits: str, head: str = _SUFFIX + "|", signs: str = r" ?[^\s\p{L}\p{N}]+[\r\n]*") -> str:
-    """Words with one sign in front, numbers of some length, other signs with line ends behind them, and
+    """Words with one sign in front, numbers of some length, other signs with line ends after them, and
     spaces."""
     return rf"{head}[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}{digits}|{signs}|{_SPACES}"
 

@@ -1,4 +1,4 @@
-"""From a name as a person writes it to a GGUF file on this machine, and all that are there."""
+"""From a name as a person writes it to a GGUF file on this machine; and all files on it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from huggingface_hub.errors import HFValidationError
 from omnidemo.backends.runner import ModelError
 from omnidemo.models.gguf import identity, places
 from omnidemo.models.gguf.gguf_facts import GgufFile, about
-from omnidemo.models.gguf.places import PART, Place, Walk, all_places, first_part, is_file, is_within
+from omnidemo.models.gguf.header import part_names
+from omnidemo.models.gguf.places import Place, Walk, all_places, is_file, is_within
 
 HUB_SPEC = re.compile(r"([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*):(.+\.gguf)", re.IGNORECASE | re.DOTALL)
 PLAIN = re.compile(r"[A-Za-z0-9_][\w.-]*")  # a part of a name that is no path
@@ -33,8 +34,8 @@ _known: dict[str, Place] = {}  # by the name that a file is known by: where it w
 
 
 def is_gguf(name: str) -> bool:
-    """Whether a name means a GGUF file: by its form, as one of the catalogue, or a folder that holds some and
-    no other weights. Reads no file."""
+    """Whether a name means a GGUF file: by its form, as one of the catalogue, or as a folder that holds such
+    files and no other weights. Reads no file."""
     if name.startswith((identity.PREFIX, OLLAMA, LM_STUDIO)) or name.lower().endswith(".gguf"):
         return True
     if identity.named(name) is not None:
@@ -50,9 +51,9 @@ def is_gguf(name: str) -> bool:
 
 
 def find(name: str, folders: Sequence[str] = ()) -> GgufFile:
-    """The file that a name means; `folders` are searched for `gguf/` names, beside the places of programs.
-    ModelError, one sentence, for a name that means none, and for a file that cannot be used; `NotHere` for a
-    file of the Hub that has to be downloaded."""
+    """The file of a name; `folders` are searched for `gguf/` names, beside the places of programs.
+    ModelError, one sentence, for an unknown name and an unusable file; `NotHere` for a file that has to be
+    downloaded."""
     if not name.strip() or len(name) > LONGEST or not name.isprintable():
         raise ModelError(f"{name[:60]!r} is no name of a model; {HOW}")
     found = _by_form(name, folders)
@@ -63,8 +64,8 @@ def find(name: str, folders: Sequence[str] = ()) -> GgufFile:
 
 
 def installed(folders: Sequence[str] = ()) -> list[GgufFile]:
-    """Every GGUF file on this machine that can be found, or was named in this process, each once; also those
-    that cannot be used."""
+    """Every GGUF file that can be found on this machine, or was named in this process, once; unusable ones
+    included."""
     found: dict[str, GgufFile] = {}
     for place in all_places(folders):
         one = about(place)
@@ -78,7 +79,7 @@ def installed(folders: Sequence[str] = ()) -> list[GgufFile]:
 
 
 def seen(name: str) -> GgufFile | None:
-    """The file of a known name, if this process has seen it and it is still there. Walks nowhere."""
+    """The file of a public name, if this process has seen it and it is still there. Searches nowhere."""
     place = _known.get(name)
     if place is None or not is_file(place.path) or (found := about(place)).name != name:
         return None
@@ -86,8 +87,8 @@ def seen(name: str) -> GgufFile | None:
 
 
 def catalogued(entry: dict[str, Any], folders: Sequence[str] = ()) -> GgufFile | None:
-    """The file of a catalogue's entry, where OmniDemo's folder, one of the given ones or the Hub's cache has
-    it. Walks nowhere."""
+    """The file of a catalogue's entry in OmniDemo's folder, a given one or the Hub's cache. Searches nowhere
+    else."""
     with suppress(NotHere):
         place = _of_catalogue(entry, folders)
         found = about(place)
@@ -98,7 +99,7 @@ def catalogued(entry: dict[str, Any], folders: Sequence[str] = ()) -> GgufFile |
 
 
 def catalogue_name(name: str) -> str:
-    """The name of the catalogue's entry that a name means; other names as they are."""
+    """The catalogue's name of a file; other names unchanged."""
     return str((identity.named(name) or {"name": name})["name"])
 
 
@@ -175,7 +176,7 @@ def _lm_studio(name: str) -> Place:
         raise ModelError(
             f"{name[:120]} is no file of LM Studio; write it as lmstudio/<publisher>/<model>/<file>.gguf"
         )
-    parts[-1] = first_part(parts[-1])
+    parts[-1] = part_names(parts[-1])[0]
     for root in places.lm_studio_roots():
         path = root.joinpath(*parts)
         if is_file(path) and is_within(path, root):
@@ -196,8 +197,8 @@ def _unknown(name: str, program: str, there: Sequence[str], otherwise: str) -> s
 
 
 def hub_file(name: str) -> tuple[str, str] | None:
-    """Repository and file of `<org>/<repo>:<file>.gguf`, None for what is no such name. ModelError for a file
-    outside the repository."""
+    """(repository, file) of `<org>/<repo>:<file>.gguf`; None for other names. ModelError for a file outside
+    the repository."""
     found = HUB_SPEC.fullmatch(name)
     if found is None or name.startswith((identity.PREFIX, OLLAMA, LM_STUDIO)):
         return None
@@ -206,19 +207,13 @@ def hub_file(name: str) -> tuple[str, str] | None:
         raise ModelError(
             f"{name[:120]} names no file within {found[1]}; write it as <org>/<repo>:<file>.gguf"
         )
-    return found[1], (file.parent / first_part(file.name)).as_posix()
+    return found[1], (file.parent / part_names(file.name)[0]).as_posix()
 
 
 def hub_parts(file: str) -> list[str]:
-    """All files of a split model, for the first one's; the file alone for others."""
-    part = PART.fullmatch(PurePosixPath(file).name)
-    count = int(part[3]) if part else 1
-    if part is None or not 1 <= count <= 1024:
-        return [file]
-    return [
-        (PurePosixPath(file).parent / f"{part[1]}-{n:05d}-of-{part[3]}.gguf").as_posix()
-        for n in range(1, count + 1)
-    ]
+    """All files of a model in a repository, given one of them."""
+    path = PurePosixPath(file)
+    return [path.with_name(name).as_posix() for name in part_names(path.name)]
 
 
 def _in_hub_cache(name: str, repository: str, file: str) -> Place:
@@ -236,7 +231,7 @@ def _in_hub_cache(name: str, repository: str, file: str) -> Place:
 
 
 def _path(name: str, folders: Sequence[str]) -> Place:
-    """A file, or a folder with one model; the bare name of a file also means one in OmniDemo's folder or the
+    """A file, or a folder with one model; a bare file name also means a file in OmniDemo's folder or the
     given ones."""
     try:
         path = Path(name).expanduser().absolute()
@@ -248,7 +243,7 @@ def _path(name: str, folders: Sequence[str]) -> Place:
         ) from error
     if folder:
         path = _only(path, inside)
-    if is_file(first := path.with_name(first_part(path.name))):
+    if is_file(first := path.with_name(part_names(path.name)[0])):
         path = first
     if not is_file(path) and PLAIN.fullmatch(name) and (place := places.in_models(name, folders)):
         return place

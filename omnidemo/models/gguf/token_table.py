@@ -1,5 +1,5 @@
-"""The vocabulary that a GGUF file names: texts, kinds and scores of its tokens, and its merges. Checked here,
-so that what builds a tokenizer from it need not doubt it."""
+"""The vocabulary in a GGUF file: texts, kinds and scores of its tokens, and its merges, checked for the code
+that builds a tokenizer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LONGEST_TEMPLATE = 2**20  # characters
 
 
 class Kind(IntEnum):
-    """What a token is, by llama.cpp's numbers. A file without them has NORMAL ones only."""
+    """The kind of a token, by llama.cpp's numbers. A file without kinds has NORMAL tokens only."""
 
     NORMAL = 1
     UNKNOWN = 2
@@ -33,8 +33,8 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True)
 class TokenTable:
-    """`texts[i]` is what the file calls id i, empty for an id that means nothing; `kinds` are numbers of
-    `Kind`, `scores` may lack."""
+    """`texts[i]` is the file's name of id i, empty for an unused id; `kinds` are numbers of `Kind`; `scores`
+    may be missing."""
 
     texts: list[str]
     kinds: np.ndarray
@@ -59,7 +59,7 @@ def damage(what: str) -> ModelError:
 
 
 def read_tokens(metadata: Mapping[str, Any]) -> TokenTable:
-    """The tokens of a file. ModelError for a list that is none, or that no model has."""
+    """The tokens of a file. ModelError for an invalid list."""
     texts = _texts(metadata, "tokens", MOST_TOKENS)
     if not texts:
         raise damage("has no tokens")
@@ -77,8 +77,8 @@ def read_tokens(metadata: Mapping[str, Any]) -> TokenTable:
 
 
 def read_merges(metadata: Mapping[str, Any], known: Mapping[str, int]) -> list[tuple[str, str]]:
-    """The merges of a byte-level vocabulary, most important first. ModelError where one is no pair of `known`
-    tokens that make a third."""
+    """The merges of a byte-level vocabulary, most important first. ModelError for a merge that is no pair of
+    `known` tokens that make a third."""
     merges: list[tuple[str, str]] = []
     for written in dict.fromkeys(_texts(metadata, "merges", MOST_MERGES)):
         space = written.find(" ", 1)
@@ -92,7 +92,7 @@ def read_merges(metadata: Mapping[str, Any], known: Mapping[str, int]) -> list[t
 
 
 def read_id(metadata: Mapping[str, Any], name: str, table: TokenTable) -> int | None:
-    """The id that a key such as `bos_token_id` names, None where it is absent or names no token."""
+    """The id of a key such as `bos_token_id`; None where it is absent or names no token."""
     key = f"tokenizer.ggml.{name}"
     value = metadata.get(key)
     if value is None:
@@ -144,7 +144,7 @@ def _texts(metadata: Mapping[str, Any], name: str, most: int) -> list[str]:
 
 
 def _numbers(metadata: Mapping[str, Any], name: str, count: int, kinds: str) -> np.ndarray | None:
-    """A list of as many numbers as there are tokens, None where it is absent."""
+    """A list with a number for each token; None where it is absent."""
     found = metadata.get(f"tokenizer.ggml.{name}")
     if found is None:
         return None

@@ -1,5 +1,5 @@
-"""The tokenizer of a GGUF file, as a fast one of `transformers`: from the file alone, or from a
-tokenizer.json beside it that agrees."""
+"""The tokenizer of a GGUF file as a fast tokenizer of `transformers`: from the file alone, or from a
+tokenizer.json beside it with the same tokens."""
 
 from __future__ import annotations
 
@@ -27,18 +27,16 @@ from omnidemo.models.gguf.tokenizer_models import build_tokenizer
 log = logging.getLogger(__name__)
 LARGEST_JSON = 2**27  # bytes of a tokenizer.json
 ROLES = {"bos": "bos_token_id", "eos": "eos_token_id", "pad": "padding_token_id", "unk": "unknown_token_id"}
-# The ids that llama.cpp takes where the file names none: Llama 2's and Falcon's. Here they count only where
-# that token is none of a text.
+# llama.cpp's ids for files that name none (Llama 2's and Falcon's); here they count only for control tokens
 USUAL = {"llama": {"bos": 1, "eos": 2, "unk": 0}, "gpt2": {"bos": 11, "eos": 11}}
 
 
 def read_tokenizer(
     metadata: Mapping[str, Any], folder: Path | None = None
 ) -> tuple[PreTrainedTokenizerBase, list[int]]:
-    """(a fast tokenizer, all ids that end an answer, the tokenizer's own first) from the key-values of a GGUF
-    file: its header says what begin, end, padding and unknown are, and how a chat is written. `folder`: where
-    the file lies; a tokenizer.json there is taken for the cutting of texts if it has the file's own tokens.
-    ModelError, one sentence, for what is damaged or not known here."""
+    """(a fast tokenizer, all end ids, the tokenizer's own first) from the key-values of a GGUF file, which
+    also have the begin, end, padding and unknown tokens and the chat template. `folder`: a tokenizer.json
+    there cuts texts, if it has the file's tokens. ModelError, one sentence, for damaged or unknown values."""
     table = read_tokens(metadata)
     template = read_text(metadata, "tokenizer.chat_template", LONGEST_TEMPLATE)
     roles = _roles(metadata, table)
@@ -57,8 +55,8 @@ def read_tokenizer(
 
 
 class _AsItIs:
-    """A tokenizer that `transformers`, which copies what it is given by writing it out and reading it back,
-    takes as it is: that copy would take seconds for a large vocabulary."""
+    """Passes a tokenizer to `transformers` without the copy by serialisation, which takes seconds for a large
+    vocabulary."""
 
     truncation = padding = None
 
@@ -70,7 +68,7 @@ class _AsItIs:
 
 
 def _roles(metadata: Mapping[str, Any], table: TokenTable) -> dict[str, int]:
-    """role → id, for the roles that the file fills."""
+    """Role → id, for the roles in the file."""
     usual = USUAL.get(str(metadata.get("tokenizer.ggml.model"))[:40], {})
     outside = (Kind.CONTROL, Kind.UNKNOWN)
     found: dict[str, int] = {}
@@ -89,7 +87,7 @@ def _roles(metadata: Mapping[str, Any], table: TokenTable) -> dict[str, int]:
 
 
 def _beside(folder: Path | None, table: TokenTable) -> Tokenizer | None:
-    """The tokenizer.json of a folder, None where there is none or where it is that of another vocabulary."""
+    """The tokenizer.json of a folder; None where there is none, or it has another vocabulary."""
     path = None if folder is None else folder / "tokenizer.json"
     if path is None or not path.is_file():
         return None
@@ -115,18 +113,18 @@ def _beside(folder: Path | None, table: TokenTable) -> Tokenizer | None:
 
 
 def _agrees(strings: Mapping[str, int], table: TokenTable) -> bool:
-    """Whether a vocabulary has the tokens of the file under the same ids; converters rewrite user-defined
-    ones, and fill holes."""
+    """Whether a vocabulary has the file's tokens under the same ids. Converters rewrite user-defined tokens
+    and fill holes."""
     ids = table.ids_of(Kind.NORMAL, Kind.BYTE, Kind.CONTROL, Kind.UNKNOWN)
     fits = max(strings.values(), default=0) < len(table) and len(strings) <= len(table)
     return fits and all(strings.get(table.texts[token_id]) == token_id for token_id in ids)
 
 
 def _add_tokens(backend: Tokenizer, metadata: Mapping[str, Any], table: TokenTable, roles: set[int]) -> None:
-    """Tokens that are found in a text before it is cut: control tokens, and those of a role, as special ones,
-    user-defined as text."""
+    """Add the tokens that are found before a text is cut: control tokens and those of a role as special ones,
+    user-defined ones as text."""
     control = {*table.ids_of(Kind.CONTROL, Kind.UNKNOWN), *roles}
-    # its template writes a line end behind each, that it never saw
+    # its template writes a line end after each token, which it was not trained with
     swallow = "phi-3" in _name(metadata) or "phi3" in _name(metadata)
     keep = ("<unk>", "<s>", "<|endoftext|>")
     special = [(table.texts[one], swallow and table.texts[one] not in keep) for one in sorted(control)]
@@ -142,8 +140,7 @@ def _name(metadata: Mapping[str, Any]) -> str:
 
 
 def _frame(backend: Tokenizer, metadata: Mapping[str, Any], roles: Mapping[str, int], begins: bool) -> None:
-    """Begin and end tokens around a text. A chat has those that its template writes: it is read without
-    this."""
+    """Begin and end tokens around a text. A chat has those of its template, and is read without these."""
     wanted = {
         "bos": read_flag(metadata, "add_bos_token", begins),
         "eos": read_flag(metadata, "add_eos_token", False),

@@ -1,5 +1,5 @@
-"""A `tokenizers` model for each way in which GGUF files write a vocabulary: byte-level BPE by merges,
-SentencePiece BPE by scores."""
+"""A `tokenizers` model for both kinds of vocabularies in GGUF files: byte-level BPE by merges, SentencePiece
+BPE by scores."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ BESIDE = "put the model's tokenizer.json beside the file, or choose another mode
 
 
 def build_tokenizer(metadata: Mapping[str, Any], table: TokenTable) -> tuple[Tokenizer, bool]:
-    """(the tokenizer without added tokens, whether its texts begin with the begin token where the file does
-    not say). ModelError for a kind of tokenizer that is not known here."""
+    """(the tokenizer without added tokens, whether texts begin with the begin token where the file does not
+    say). ModelError for an unknown kind of tokenizer."""
     check_tokenizer(metadata)
     if read_text(metadata, "tokenizer.ggml.model", 256) == "llama":
         return _sentence_piece(metadata, table), True
@@ -40,7 +40,7 @@ def build_tokenizer(metadata: Mapping[str, Any], table: TokenTable) -> tuple[Tok
 
 
 def check_tokenizer(metadata: Mapping[str, Any]) -> None:
-    """ModelError for a kind of tokenizer that is not known here. Builds nothing."""
+    """ModelError for an unknown kind of tokenizer. Builds nothing."""
     kind = read_text(metadata, "tokenizer.ggml.model", 256)
     if kind is None:
         raise ModelError("this GGUF file holds no tokenizer; choose the file of a whole model")
@@ -95,7 +95,7 @@ def _byte_level(metadata: Mapping[str, Any], table: TokenTable, pre: PreTokenize
 
 
 def _unknown(metadata: Mapping[str, Any], table: TokenTable) -> str | None:
-    """The text of the token that stands for what has none."""
+    """The text of the unknown token."""
     named = read_id(metadata, "unknown_token_id", table)
     kinds = [named] if named is not None else table.ids_of(Kind.UNKNOWN)
     return table.texts[kinds[0]] if kinds else "<unk>" if "<unk>" in table.texts else None
@@ -124,8 +124,7 @@ def _sentence_piece(metadata: Mapping[str, Any], table: TokenTable) -> Tokenizer
 
 
 def _merges_by_score(table: TokenTable) -> list[tuple[str, str]]:
-    """Every way to make a token of two others, the token with the highest score first, as SentencePiece takes
-    them."""
+    """Every way to make a token of two others, the highest score first, in SentencePiece's order."""
     if table.scores is None:
         raise damage("has no scores")
     pieces = {table.texts[token_id] for token_id in table.ids_of(Kind.NORMAL, Kind.USER_DEFINED)}

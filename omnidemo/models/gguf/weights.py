@@ -1,4 +1,4 @@
-"""The weights of a GGUF file as float32 tensors, and a `transformers` model that has them."""
+"""The weights of a GGUF file as float32 tensors, and a `transformers` model with them."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from transformers.initialization import no_init_weights
 
 from omnidemo.backends.runner import ModelError
+from omnidemo.core.config.refusals import first_line
 from omnidemo.core.resources import usable_cores
 from omnidemo.models.gguf.architecture import ROPE_FREQS, Plan, plan_of
 from omnidemo.models.gguf.header import Header
 from omnidemo.models.gguf.header_walk import TensorInfo
 
-# numbers that are made at a time, so that what lies between their steps stays in a core's cache
+# numbers computed at a time, so that intermediate results stay in a core's cache
 PIECE = 2**18
 
 
 class GgufWeights:
-    """Reads tensors of a file, several cores at once. Its files stay mapped, and take memory only until what
-    was read of them is left."""
+    """Reads tensors of a file on several cores. The files are mapped, and take memory only between reading a
+    tensor and `leave`."""
 
     def __init__(self, header: Header) -> None:
         self.header = header
@@ -38,21 +39,20 @@ class GgufWeights:
                 self._files.append(mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ))
 
     def blocks(self, tensor: TensorInfo) -> NDArray[np.uint8]:
-        """The bytes of a tensor's blocks [blocks, bytes of a block], as they lie in the file."""
+        """The bytes of a tensor's blocks [blocks, bytes of a block]."""
         file = np.frombuffer(self._files[tensor.part], np.uint8, tensor.size, tensor.offset)
         return file.reshape(-1, tensor.kind.size)
 
     def leave(self, tensor: TensorInfo) -> None:
-        """Give back the memory through which a tensor was read, where the system takes it: what of the file
-        it keeps for others is its own affair."""
+        """Release the memory through which a tensor was read, where the system allows it."""
         if hasattr(mmap, "MADV_DONTNEED"):
             begin = tensor.offset // mmap.PAGESIZE * mmap.PAGESIZE
             size = tensor.offset + tensor.size - begin
             self._files[tensor.part].madvise(mmap.MADV_DONTNEED, begin, size)
 
     def float32(self, name: str, turned_heads: int = 0) -> Tensor:
-        """A tensor's values. `turned_heads`: its rows are in the order of interleaved rotary pairs, for so
-        many heads; they are put in that of halves."""
+        """A tensor's values. `turned_heads`: the number of heads whose rows are in the order of interleaved
+        rotary pairs; they are reordered to halves."""
         tensor = self.header.tensors[name]
         kind, blocks = tensor.kind, self.blocks(tensor)
         assert kind.read is not None  # `plan_of` has refused it
@@ -63,7 +63,7 @@ class GgufWeights:
         step = max(1, PIECE // kind.numbers)
 
         def fill(begin: int) -> None:
-            # a damaged scale is no number: the probe at load finds what comes of it
+            # a damaged scale may be NaN, which the probe at load finds
             with np.errstate(all="ignore"):
                 values[begin : begin + step] = read(blocks[begin : begin + step])
 
@@ -77,42 +77,42 @@ class GgufWeights:
         return torch.from_numpy(values.reshape(tensor.shape))
 
     def weight(self, plan: Plan, config: Any, name: str) -> Tensor:
-        """A weight of the model, by the name that `transformers` gives it, in float32."""
+        """A weight of the model in float32, by its name in `transformers`."""
         values = self.float32(plan.names[name], turned_heads(plan, config, name))
         return values - plan.architecture.less if name.endswith("norm.weight") else values
 
 
 def turned_heads(plan: Plan, config: Any, weight: str) -> int:
-    """For how many heads the rows of a weight are in the order of interleaved rotary pairs; 0: they are
-    not."""
+    """The number of heads whose rows of a weight are in the order of interleaved rotary pairs; 0 for none."""
     heads = {"q_proj": config.num_attention_heads, "k_proj": config.num_key_value_heads}
     return heads.get(weight.split(".")[-2], 0) if plan.architecture.turned else 0
 
 
 def build_config(plan: Plan) -> Any:
-    """`transformers`' configuration. ModelError where it cannot be one."""
+    """`transformers`' configuration. ModelError for an impossible one."""
     try:
         config = AutoConfig.for_model(plan.architecture.model_type, **plan.options)
-        # where `auto` does not mean float32: on a GPU, as most models are published
+        # for `auto` on a GPU: the dtype of most published models
         config.dtype = torch.bfloat16
         return config
     except Exception as error:  # `transformers` checks widths and heads in its own ways
-        first = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
         raise ModelError(
-            f"the file describes a model that cannot be ({first[:120]}); download it again or choose"
+            f"the file describes a model that cannot be ({first_line(error)}); download it again or choose"
             " another one"
         ) from error
 
 
 def check_shapes(header: Header, plan: Plan, config: Any) -> None:
-    """ModelError unless the file holds every weight of the model, in its shape, before any memory is taken
-    for one."""
+    """ModelError unless the file holds every weight of the model in its shape. Takes no memory for
+    weights."""
     name = header.parts[0].name
     with torch.device("meta"):
         model: Any = AutoModelForCausalLM.from_config(config)
     for weight, parameter in model.named_parameters():
         tensor = plan.names.get(weight)
-        if tensor is None and not _may_lack(weight):
+        # a missing bias of the output product is zero: some files have biases of queries, keys and values
+        # alone
+        if tensor is None and not weight.endswith("o_proj.bias"):
             raise ModelError(f"{name} lacks {weight}, one of its model's weights; download it again")
         shape = header.tensors[tensor].shape if tensor else tuple(parameter.shape)
         if shape != tuple(parameter.shape):
@@ -134,15 +134,9 @@ def check_shapes(header: Header, plan: Plan, config: Any) -> None:
         )
 
 
-def _may_lack(weight: str) -> bool:
-    """Whether a file may do without a weight, which is zero then: some have biases of queries, keys and
-    values alone."""
-    return weight.endswith("o_proj.bias")
-
-
 def build_shape(header: Header, config: Any) -> Any:
-    """A `transformers` model of the Llama shape with the file's rotary tables and without weights, which are
-    on the device "meta"."""
+    """A `transformers` model of the Llama shape with the file's rotary tables and without weights (device
+    "meta")."""
     with torch.device("meta"):
         model: Any = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
     model.model.rotary_emb = type(model.model.rotary_emb)(config)
@@ -150,7 +144,7 @@ def build_shape(header: Header, config: Any) -> Any:
 
 
 def build_model(header: Header, config: Any, dtype: torch.dtype) -> Any:
-    """A `transformers` model with the file's weights in `dtype`; no other copy of them is kept."""
+    """A `transformers` model with the file's weights in `dtype`, without another copy of them."""
     plan, weights = plan_of(header), GgufWeights(header)
     with no_init_weights():  # memory that is never touched is never taken
         model: Any = AutoModelForCausalLM.from_config(config, dtype=dtype)
@@ -163,22 +157,19 @@ def build_model(header: Header, config: Any, dtype: torch.dtype) -> Any:
 
 
 def _turning(header: Header, model: Any) -> Any:
-    """The model with the file's own rotary frequencies, where it has such."""
+    """The model with the file's own rotary frequencies, if it has any: each divided by a factor (Llama 3.1
+    and later)."""
     if ROPE_FREQS in header.tensors:
-        _divide_frequencies(model, GgufWeights(header).float32(ROPE_FREQS).flatten())
+        factors = GgufWeights(header).float32(ROPE_FREQS).flatten()
+        for name, frequencies in model.named_buffers():
+            if name.endswith("inv_freq"):
+                frequencies.div_(factors.to(frequencies))
     return model
-
-
-def _divide_frequencies(model: Any, factors: Tensor) -> None:
-    """Divide the rotary frequencies, which Llama 3.1 and later slow down, each by its own factor."""
-    for name, frequencies in model.named_buffers():
-        if name.endswith("inv_freq"):
-            frequencies.div_(factors.to(frequencies))
 
 
 @contextmanager
 def one_sentence(name: str) -> Iterator[None]:
-    """Turn what the system says of a file that went away while it was read into a sentence."""
+    """Turn errors of a file that disappears while it is read into a sentence."""
     try:
         yield
     except (OSError, ValueError) as error:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from omnidemo.core.catalogue_file import entries
 from omnidemo.core.config import REAL_DRAFTER, Settings
 from omnidemo.models import model_files
 from omnidemo.models.catalogue import place_and_widths
-from omnidemo.models.catalogue_file import entries
 from omnidemo.models.load import ModelError
 from omnidemo.models.memory_need import LEAST, conversation_in
 from omnidemo.models.names import resolve

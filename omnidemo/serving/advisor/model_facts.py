@@ -13,8 +13,8 @@ from huggingface_hub.errors import HFValidationError
 from huggingface_hub.repocard import metadata_load
 from transformers import AutoConfig, AutoModelForCausalLM
 
+from omnidemo.core.catalogue_file import entry_of
 from omnidemo.models import model_files
-from omnidemo.models.catalogue_file import entry_of
 from omnidemo.models.folder_model import MOST_LAYERS
 from omnidemo.models.gguf import sources
 from omnidemo.models.load import ModelError
