@@ -41,6 +41,7 @@ def send(page: Page, text: str) -> Locator:
 def test_a_long_text_is_read_stopped_and_read_on(browser: Browser, app: App, width: int, scheme: str) -> None:
     size = {"width": width, "height": 844}
     with visitor(browser, app, viewport=size, color_scheme=scheme) as page:
+        page.evaluate("omni.chat.now.system = 'Be kind.'")  # which makes no chat of the first text
         turn = send(page, f"{scheme}. {TEXT}")
         reading, status = turn.locator(".reading"), turn.locator(".status")
         expect(reading).to_have_text(re.compile(r"^Reading your text: [\d,]+ of [\d,]+ tokens$"))

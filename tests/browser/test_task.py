@@ -59,6 +59,8 @@ def test_three_answers_with_a_stop_between_and_somebody_who_asks(
             assert f"nothing learned {row['nothing_learned_tokens_per_round']:.2f}" in text
         written = page.locator(".task-rows .toks.line").evaluate_all("all => all.map(one => one.textContent)")
         assert written == list(table["answer"].fillna("")), "the spans, joined, are the answers"
+        told = page.locator(".task-answers > div > .colour-key span:not(.swatch)").all_inner_texts()
+        assert {"big model’s own word"} < set(told), "a key of the colours stands below the rows"
         first, *_, last = table["tokens_per_round"]
         without = table["nothing_learned_tokens_per_round"].iloc[-1]
         expect(page.locator(".task-headline")).to_have_text(
@@ -87,6 +89,7 @@ def test_three_answers_with_a_stop_between_and_somebody_who_asks(
         page.get_by_role("button", name="Forget it").click()
         expect(page.get_by_role("button", name="Run ten")).to_be_visible()
         expect(page.locator(".task-rows > li")).to_have_count(0)
+        expect(page.locator(".task-answers .colour-key")).to_have_count(0)
         assert not page.evaluate("omni.task.csv().length") and page.evaluate("omni.task.asked().first") == 0
 
 

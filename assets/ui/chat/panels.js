@@ -89,7 +89,7 @@ widgets.answer = host => {
     return { name, label, piece, text };
   });
   const draw = (turn, index, count, live) => {
-    const figures = turn?.answer.figures;
+    const figures = turn?.answer.figures?.tokens ? turn.answer.figures : null; // a stopped answer may have none
     host.classList.toggle("idle", !figures);
     title.textContent = live
       ? "This answer · live"

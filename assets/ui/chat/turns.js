@@ -99,7 +99,7 @@ const far = ({ reading: { read, total } }) => `${format(read, "count")} of ${for
 const drawReading = turn => {
   const { status: box } = turn.parts,
     { answer } = turn,
-    what = answer.first ? "your text" : "the chat",
+    what = chat.before(turn).length ? "the chat" : "your text",
     { read, total, kept } = answer.reading;
   if (!turn.parts.reading) {
     const meter = makeMeter(`How far ${what} is read`),

@@ -391,6 +391,7 @@ widgets.task = (host, context) => {
   });
   const error = el("p.alert", { role: "alert", hidden: true });
   const list = el("ol.task-rows"),
+    colours = el("div"),
     empty = el("p.nothing");
   const said = el("p.task-headline"),
     total = el("p.counter"),
@@ -419,7 +420,7 @@ widgets.task = (host, context) => {
     el("div.task-acts", go, halt, clear, anew, status),
     really.box,
     error,
-    el("div.task-board", el("div.task-answers", list, empty), side),
+    el("div.task-board", el("div.task-answers", list, colours, empty), side),
     voice,
   );
   whileVisible(host, 0, plotAgain);
@@ -440,6 +441,11 @@ widgets.task = (host, context) => {
     }
     return rows.get(place);
   };
+  // What the colours of all rows mean.
+  const drawColours = () => {
+    const lines = [...rows.values()].flatMap(one => one.answer.tokens);
+    colours.replaceChildren(...(lines.length ? [colourKey(lines)] : []));
+  };
   let spoken = "";
   drawLive = () => {
     const live = board.live,
@@ -447,6 +453,7 @@ widgets.task = (host, context) => {
     if (live && !live.none && (board.busy || live.answer.tokens.length)) {
       const made = row(live.number, live.answer);
       made.show(live.input, live.answer, live.row ?? null, !board.busy);
+      if (!colours.childElementCount && live.answer.tokens.length) drawColours();
       made.whole = Boolean(live.row);
     }
     const sums = done.map(({ row }) => [row.tokens / row.tokens_per_round, row.tokens]);
@@ -547,6 +554,7 @@ widgets.task = (host, context) => {
       ? "Press the button: the first answer appears here while it is written."
       : "Press the button. Learning is switched off in this app, so the answers do not get quicker to guess.";
     drawLive();
+    drawColours();
     drawCurve();
   };
   restore();
