@@ -49,7 +49,6 @@ for command in (
     model_commands.train,
     model_commands.ceilings,
     model_commands.seeds,
-    model_commands.block,
     model_commands.learning,
     model_commands.steps,
     page_commands.recorded_run,

@@ -187,30 +187,6 @@ def seeds(
     tables(drafter, name, model or name, shards, most, prices, sizes, behind, typer.echo)
 
 
-def block(
-    target: Targets,
-    shards: Shards,
-    kept: Annotated[
-        Path, typer.Option(help="The folder of answers to score with.", exists=True, file_okay=False)
-    ],
-    rows: Annotated[list[str], typer.Option(help="ROWS=MS,…: what a pass of each target costs.")],
-    drafter: Annotated[str, typer.Option(help="Which drafter goes on learning.")] = "bundled/drafter-3",
-    length: Annotated[int, typer.Option(min=2, help="Tokens that one step guesses.")] = 8,
-    minutes: Annotated[float, typer.Option(help="Of training.")] = 18.0,
-    step: Annotated[float, typer.Option(help="Ms of a step of the drafter.")] = 0.2,
-    pause: Pause = None,
-) -> None:
-    """Teach a drafter to guess a block of tokens in one step, and hold it against guessing one a step."""
-    from lab.drafters.ceilings import Prices
-    from lab.seeds.block import run
-
-    targets = dict(one.split("=", 1) for one in target)
-    if len(rows) != len(targets):
-        raise typer.BadParameter("name one list for each target", param_hint="--rows")
-    prices = {name: Prices(costs_of(one), step) for name, one in zip(targets, rows, strict=True)}
-    run(drafter, targets, shards, kept, length, minutes, prices, typer.echo, pause)
-
-
 def learning(
     target: Annotated[str, typer.Option(help="Whose answers teach, by any of its names.")],
     prompts: Prompts,
