@@ -17,7 +17,7 @@ from omnidemo.backends.arithmetic.integer import TOPS
 from omnidemo.backends.kernels.integer import sets
 from omnidemo.backends.kernels.integer.sets import SETS, Instructions
 from omnidemo.backends.packed_forms import BYTES, COLUMNS, LAYOUTS, ROWS, Coded, PackedMatrix
-from tests.kernels.test_packed_gemm import random_matrix
+from tests.kernels.test_packed_matrices import random_matrix
 
 HERE = [way for way in SETS if all(map(processor.has, way.needs))]
 Array = NDArray[np.float32]

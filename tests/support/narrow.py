@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
-from shutil import rmtree
 
 import pytest
 
@@ -23,31 +23,43 @@ def environment() -> dict[str, str]:
     return dict(zip(processor.GIVEN, ("haswell", processor.flags(kept)), strict=True))
 
 
-@pytest.fixture
-def machine_code(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """A folder for what a check compiles. It stays for later runs, while no source of the kernels or of the
-    check changes."""
+# Each check has its own names; what they compile is shared.
+CHECKS = """
+from omnidemo.backends.kernels.gemm import LANES
+assert LANES == {lanes}
+for name, check in {checks!r}.items():
+    exec(compile(check, name, "exec"), {{}})
+"""
+
+
+def machine_code(width: str, request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A folder for what checks compile: for the processor as it is, a copy of what the app has compiled. What
+    is compiled for other vectors stays for later runs, while no source of the kernels or of the checks
+    changes."""
+    if width == WIDTHS[-1]:
+        return Path(shutil.copytree(compile_kernels._folder(), tmp_path / "code"))
     cache = getattr(request.config, "cache", None)  # it can be switched off
     if cache is None:
         return tmp_path
     of_all = cache.mkdir("machine-code")
     state = request.path.read_bytes() + compile_kernels._folder().encode()
-    mine = f"{request.path.stem}-{request.node.name}-"
-    own: Path = of_all / f"{mine}{hashlib.sha256(state).hexdigest()[:16]}"
-    for old in of_all.glob(f"{mine.replace('[', '[[]')}*"):
+    own: Path = of_all / f"{width}-{hashlib.sha256(state).hexdigest()[:16]}"
+    for old in of_all.iterdir():
         if old != own:
-            rmtree(old, ignore_errors=True)
+            shutil.rmtree(old, ignore_errors=True)
     own.mkdir(exist_ok=True)
     return own
 
 
-def run(code: str, width: str, kept: Path) -> None:
-    """Run a check with kernels for vectors of a width, in a process and a folder of machine code of its own:
-    what it compiles is of other types than what the app keeps."""
+def run(checks: dict[str, str], width: str, kept: Path) -> None:
+    """Run checks, by their names, with kernels for vectors of a width, in a process of their own."""
     own = {"NUMBA_CACHE_DIR": str(kept), "PYTHONPATH": str(Path(__file__).parents[2])}
-    given = {**os.environ, **(environment() if width == "narrow" else {}), **own}
-    command = [sys.executable, "-c", code, "8" if width == "narrow" else "16"]
-    done = subprocess.run(command, env=given, capture_output=True, text=True, timeout=300)
+    features = {"NUMBA_CPU_FEATURES": told} if (told := processor.told()) else {}
+    given = {**os.environ, **(features if width == WIDTHS[-1] else environment()), **own}
+    code = CHECKS.format(checks=checks, lanes=8 if width == "narrow" else 16)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=given, capture_output=True, text=True, timeout=300
+    )
     assert done.returncode == 0, done.stderr
 
 

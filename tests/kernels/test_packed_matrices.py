@@ -1,9 +1,7 @@
-"""Products with packed weights are those with the same weights in float32, for vectors of either width,
-whatever is left over."""
+"""Packed matrices have the weights that they were made of."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,38 +9,6 @@ import pytest
 from numpy.typing import NDArray
 
 from omnidemo.backends.packed_forms import COLUMNS, LAYOUTS, Coded, PackedMatrix
-from tests.support.narrow import WIDTHS, run
-
-CHECK = """
-import sys
-import numpy as np
-from omnidemo.backends.kernels import gemm, packed_gemm
-from omnidemo.backends.packed_forms import COLUMNS, LAYOUTS
-from tests.kernels.test_packed_gemm import random_matrix
-assert gemm.LANES == int(sys.argv[1])
-rng = np.random.default_rng(0)
-for form in LAYOUTS:
-    for n, k in ((1, 32), (3, 64), (4, 96), (7, 576), (16, 32), (52, 256)):
-        k = -(-k // (COLUMNS * LAYOUTS[form].blocks)) * COLUMNS * LAYOUTS[form].blocks
-        matrix, plain = random_matrix(form, n, k)
-        records = packed_gemm.Records(form, matrix.records.ctypes.data, n, k // COLUMNS)
-        for rows in (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 16, 17, 31, 64):
-            x, out = rng.normal(size=(rows, k)).astype(np.float32), np.full((rows, n + 3), 7, np.float32)
-            wanted = x.astype(float) @ plain.T.astype(float)
-            packed_gemm.multiply_packed(records, x, out[:, 1 : n + 1])
-            bound = 2e-6 * np.abs(x).sum(-1).max(initial=1) * np.abs(plain).max()
-            assert np.allclose(out[:, 1 : n + 1], wanted, atol=bound), (form, n, k, rows)
-            assert (out[:, 0] == 7).all() and (out[:, n + 1 :] == 7).all(), "it writes nothing beside"
-            for which in {0, rows // 2, rows - 1} if rows else ():
-                alone = np.empty((1, n), np.float32)
-                packed_gemm.multiply_packed(records, x[which : which + 1], alone)
-                # sums are in one order, however many rows there are
-                assert np.array_equal(alone[0], out[which, 1 : n + 1]), (form, n, k, rows)
-        row = np.empty(k, np.float32)
-        for which in range(n):
-            packed_gemm.unpack_row(records, which, row)
-            assert np.array_equal(row, plain[which]), "a weight is what it is in float32"
-"""
 
 
 def vars_of(coded: Coded) -> tuple[NDArray[Any] | None, ...]:
@@ -85,8 +51,3 @@ def test_a_packed_matrix_has_the_weights_that_it_was_made_of(form: int, rows: in
     matrix, plain = random_matrix(form, rows, 1024)
     assert np.array_equal(matrix.values(), plain)
     assert matrix.records.ctypes.data % 64 == 0
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-def test_products(width: str, machine_code: Path) -> None:
-    run(CHECK, width, machine_code)
