@@ -66,30 +66,28 @@ def test_a_wheel_has_the_package_and_its_assets_and_nothing_else(built: Path) ->
 
 
 def test_commands_of_a_wheel_work_in_any_folder(built: Path, tmp_path: Path) -> None:
-    listed = installed(built, tmp_path, "-m", "omnidemo", "models", "--json")
-    there = {card["name"]: card["availability"] for card in json.loads(listed.stdout)}
-    assert there["bundled/large"] == there["bundled/drafter"] == "bundled", listed.stderr
-    told = installed(
-        built,
-        tmp_path,
-        "-m",
-        "omnidemo",
-        "generate",
-        "What is 2 + 3?",
-        "--target",
-        "bundled/large",
-        "--max-new-tokens",
-        "4",
-    )
-    assert told.returncode == 0 and told.stdout.strip(), told.stderr
-    code = (
-        "from omnidemo.learning.lines.sample_prompts import prompts;"
-        " from omnidemo.core.asset_files import ASSETS; print(len(prompts('maths')), ASSETS / 'ui')"
-    )
-    assert installed(built, tmp_path, "-c", code).stdout.split() == [
-        "30",
-        str(built / "omnidemo" / "assets" / "ui"),
-    ]
+    """Both in one process, for to import everything takes longer than either."""
+    code = """
+import sys
+from contextlib import suppress
+from omnidemo.__main__ import program
+from omnidemo.core.asset_files import ASSETS
+from omnidemo.learning.lines.sample_prompts import prompts
+asked = ["generate", "What is 2 + 3?", "--target", "bundled/large", "--max-new-tokens", "4"]
+for arguments in (["models", "--json"], asked):
+    sys.argv[1:] = arguments
+    with suppress(SystemExit):
+        program()
+    print("---")
+print(len(prompts("maths")), ASSETS / "ui")
+"""
+    done = installed(built, tmp_path, "-c", code)
+    assert done.returncode == 0, done.stderr
+    listed, told, found = done.stdout.split("---\n")
+    there = {card["name"]: card["availability"] for card in json.loads(listed)}
+    assert there["bundled/large"] == there["bundled/drafter"] == "bundled", done.stderr
+    assert told.strip(), done.stderr
+    assert found.split() == ["30", str(built / "omnidemo" / "assets" / "ui")]
 
 
 def test_the_laboratory_is_not_there_but_its_commands_are_told(built: Path, tmp_path: Path) -> None:

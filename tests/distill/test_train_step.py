@@ -588,13 +588,19 @@ from omnidemo.learning.distill.worker import TrainingPlan
 from tests.support.learning import make_trace
 request = Path({str(folder)!r}), None, None, [[make_trace(0)]], TrainingPlan(rank=4)
 child, paused = ProcessWorker(nice=0), ProcessWorker(nice=0)
-child.train(*request)
 paused.pause()
 threading.Thread(target=paused.train, args=request, daemon=True).start()
-def state(pid):
-    return Path(f"/proc/{{pid}}/stat").read_text().rpartition(")")[2].split()[0]
+child.train(*request)
+long = (*request[:3], request[3] * 20_000, request[4])
+threading.Thread(target=child.train, args=long, daemon=True).start()
+def status(pid):
+    return Path(f"/proc/{{pid}}/stat").read_text().rpartition(")")[2].split()
 
-while paused.pid is None or state(paused.pid) != "T":
+def used(pid):
+    return int(status(pid)[11])
+
+before = used(child.pid)
+while paused.pid is None or status(paused.pid)[0] != "T" or used(child.pid) < before + 20:
     time.sleep(0.01)
 print(child.pid, paused.pid, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)

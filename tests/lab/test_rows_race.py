@@ -134,7 +134,7 @@ def raced(order: RaceRequest, chosen: Settings) -> tuple[Race, list[Stage]]:
 
 
 def test_each_engine_reads_the_same_in_turns(
-    gguf_target: Path, drafter: str, double: Path, tmp_path: Path
+    gguf_target: Path, drafter: str, here: Path, tmp_path: Path
 ) -> None:
     other = tmp_path / "tiny.Q4_0.gguf"
     other.write_bytes(gguf_target.read_bytes())
@@ -177,6 +177,26 @@ def test_each_engine_reads_the_same_in_turns(
     assert said["engines"][0]["pass_ms"]["64"]["6"] == ours.pass_ms(64, 6)
     text = (tmp_path / "out" / "rows.md").read_text()
     assert text.count("| ours ÷ ") == 3 and "llama-cpp-python 0.0.double" in text and "Command: `it`" in text
+
+
+def test_an_engine_in_a_process_of_its_own_says_what_it_says_here(
+    gguf_target: Path, drafter: str, double: Path
+) -> None:
+    given = {"target": str(gguf_target), "threads": 1, "settings": settings(drafter).model_dump_json()}
+    given["text"] = "the other ducks"
+    ours, peer = EngineProcess(OURS, **given), EngineProcess(LLAMA_CPP, path=str(gguf_target), threads=1)
+    try:
+        wanted = Here(OURS, **given)
+        assert peer.facts == Here(LLAMA_CPP, path=str(gguf_target), threads=1).facts
+        assert ours.facts.prompt == wanted.facts.prompt and ours.facts.vocabulary == len(TOKENS)
+        assert ours.decode(ours.facts.prompt, 8)[0] == wanted.decode(wanted.facts.prompt, 8)[0]
+        for one in (ours, peer):
+            found = one.passes([1, 2, 3], {2: [4, 5], 1: [6]}, 2)
+            assert {rows: len(times) for rows, times in found.items()} == {2: 2, 1: 2}
+            assert one.prompt([1] * 9) > 0
+    finally:
+        ours.close()
+        peer.close()
 
 
 def test_llama_reads_in_pieces_and_gives_the_rows_that_are_asked_for(double: Path, gguf_target: Path) -> None:

@@ -18,16 +18,23 @@ from tests.support.models import save
 from tests.support.running_app import free_port
 
 ROOT = Path(__file__).parents[2]
+# What a shell may say of proxies and certificates.
+ODD = {
+    "ALL_PROXY": "socks5://127.0.0.1:9", "all_proxy": "socks4://127.0.0.1:9",
+    "HTTP_PROXY": "http://127.0.0.1:9", "NO_PROXY": "[::1],fd00::/8,localhost",
+    "SSL_CERT_FILE": "/nowhere/roots.pem",
+}  # fmt: skip
 
 
 def test_an_answer_that_is_written_when_the_app_ends_is_cancelled_in_shape_and_noted(tmp_path: Path) -> None:
+    """The app is a local one, which starts whatever the shell says of proxies."""
     target = save(tmp_path / "target", "byte-level", ends=False, window=8192)
     drafter = save(tmp_path / "drafter", "sentence-piece", seed=1)
     port, log = free_port(), tmp_path / "log"
     command = [sys.executable, "-m", "omnidemo", "serve", "--target", target, "--drafter", drafter]
     own = {"DEVICE": "cpu", "BACKEND": "reference", "TRAINING": "off", "PORT": str(port)}
-    own["STORAGE"] = str(tmp_path / "a 100% #1 place?")
-    environment = os.environ | {f"OMNIDEMO_{name}": value for name, value in own.items()}
+    own |= {"STORAGE": str(tmp_path / "a 100% #1 place?"), "TRUST_HUB": "false"}
+    environment = os.environ | {f"OMNIDEMO_{name}": value for name, value in own.items()} | ODD
     with log.open("w") as out:
         app = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=out, stderr=out)
     try:
@@ -39,6 +46,7 @@ def test_an_answer_that_is_written_when_the_app_ends_is_cancelled_in_shape_and_n
             except httpx.TransportError:
                 assert app.poll() is None and time.monotonic() < until, log.read_text()[-2000:]
                 time.sleep(0.3)
+        assert httpx.get(f"http://127.0.0.1:{port}/config", timeout=60).status_code == 200
         asked = {"model": "omnidemo", "prompt": "the small duck", "max_tokens": 8000, "stream": True}
         url = f"http://127.0.0.1:{port}/v1/completions"
         events: list[str] = []

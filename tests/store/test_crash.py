@@ -16,13 +16,13 @@ import pytest
 from omnidemo import load_pair
 from omnidemo.storage.store import Store
 from tests.support.crash_child import PROMPTS, distil
-from tests.support.learning import Owner, save_drafter, until
+from tests.support.learning import Owner
 from tests.support.models import save
 
 pytestmark = pytest.mark.skipif(
     not hasattr(os, "fork") or sys.platform == "darwin", reason="needs fork and SIGKILL"
 )
-KILLS = int(os.environ.get("CRASH_KILLS", "20"))
+KILLS = int(os.environ.get("CRASH_KILLS", "10"))
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT), "OMNIDEMO_BACKEND": "reference", "OMP_NUM_THREADS": "1"}
 
@@ -115,54 +115,3 @@ def check(storage: Path, chat: bool, pair: object, expected: tuple[int, ...]) ->
     finally:
         learner.close()
         store.close()
-
-
-def test_a_killed_parent_leaves_no_child_behind(tmp_path: Path) -> None:
-    """Also one that stands still at that moment."""
-    folder = save_drafter(tmp_path / "drafter")
-    code = f"""
-import time
-from pathlib import Path
-from tests.support.learning import FakeStore, Owner, make_trace
-from omnidemo.core.config import Settings
-from omnidemo.learning.distill.distiller import Distiller
-settings = Settings(training="idle", update_interval=1, steps_per_update=1_000_000, lora_rank=4)
-made = []
-for name in ("trains", "rests"):
-    owner, storage = Owner(), Path({str(tmp_path)!r}) / name
-    distiller = Distiller(
-        Path({str(folder)!r}), "d", "t", settings, storage,
-        publish=owner.publish, store=FakeStore(), busy=owner.busy)
-    distiller.observe(make_trace(0))
-    while distiller._worker.pid is None:
-        time.sleep(0.01)
-    made.append((distiller, owner))
-# to load torch takes longer than to get here, so it is paused before it has an answer
-made[1][1].in_flight = True
-while made[1][0].status().state != "waiting":
-    time.sleep(0.01)
-time.sleep(1.0)
-print(*(distiller._worker.pid for distiller, _ in made), flush=True)
-time.sleep(60)
-"""
-    with subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=ENVIRONMENT
-    ) as parent:
-        assert parent.stdout
-        trains, rests = map(int, parent.stdout.readline().split())
-        state = Path(f"/proc/{rests}/stat")
-        if state.exists():
-            until(lambda: state.read_text().rsplit(")", 1)[1].split()[0] == "T")
-        assert alive(trains) and alive(rests)
-        parent.kill()
-    until(lambda: not alive(trains), 5)
-    until(lambda: not alive(rests), 5)
-
-
-def alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    state = Path(f"/proc/{pid}/stat")
-    return not state.exists() or state.read_text().rsplit(")", 1)[1].split()[0] != "Z"

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import httpx
@@ -20,13 +16,6 @@ from omnidemo.storage.visitors import is_public
 from omnidemo.ui.app import build_app, launch_options
 from tests.support.fakes import FakeServices
 from tests.support.running_app import free_port
-
-ROOT = Path(__file__).parents[2]
-ODD = {
-    "ALL_PROXY": "socks5://127.0.0.1:9", "all_proxy": "socks4://127.0.0.1:9",
-    "HTTP_PROXY": "http://127.0.0.1:9", "NO_PROXY": "[::1],fd00::/8,localhost",
-    "SSL_CERT_FILE": "/nowhere/roots.pem",
-}  # fmt: skip
 
 
 def has_ipv6() -> bool:
@@ -52,30 +41,6 @@ def test_ipv6_works_with_brackets_and_without(tmp_path: Path, host: str) -> None
             assert client.get("/v1/models", headers={"X-API-Key": "sesame"}).json()["data"]
     finally:
         page.close(verbose=False)
-
-
-def test_a_local_app_starts_whatever_the_shell_says_of_proxies(tmp_path: Path) -> None:
-    port, log = free_port(), tmp_path / "log"
-    own = {"PORT": str(port), "STORAGE": str(tmp_path / "storage"), "TRUST_HUB": "false"}
-    environment = os.environ | {f"OMNIDEMO_{name}": value for name, value in own.items()} | ODD
-    with log.open("w") as out:
-        app = subprocess.Popen(
-            [sys.executable, "-m", "omnidemo", "serve"], cwd=ROOT, env=environment, stdout=out, stderr=out
-        )
-    try:
-        until = time.monotonic() + 200
-        while True:
-            try:
-                found = httpx.get(f"http://127.0.0.1:{port}/config", timeout=60, trust_env=False)
-                break
-            except httpx.TransportError:
-                assert app.poll() is None and time.monotonic() < until, log.read_text()[-2000:]
-                time.sleep(0.3)
-        assert found.status_code == 200
-        app.send_signal(signal.SIGTERM)
-        assert app.wait(60) == 143, log.read_text()[-2000:]
-    finally:
-        app.kill()
 
 
 @pytest.mark.parametrize(
