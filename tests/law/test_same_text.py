@@ -134,8 +134,11 @@ def test_round_after_round(method: Method) -> None:
 @pytest.mark.parametrize("method", [*LOSSLESS.values(), Autoregressive()], ids=[*LOSSLESS, "plain"])
 def test_filters_and_penalties(sampling: SamplingParams, method: Method) -> None:
     assert emitted(PLAIN, method, sampling, 2, shared=True) < 1e-12
-    if not isinstance(method, Autoregressive):
-        assert emitted(SAME, Speculative(), sampling, 2, shared=True) < 1e-12
+
+
+@pytest.mark.parametrize("sampling", WARPS.values(), ids=WARPS)
+def test_filters_and_penalties_of_one_vocabulary(sampling: SamplingParams) -> None:
+    assert emitted(SAME, Speculative(), sampling, 2, shared=True) < 1e-12
 
 
 class Stuck(SharedNoise):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, lru_cache
 
 import pytest
 import torch
@@ -70,6 +70,43 @@ def _table(seed: int, rows: int, scale: float, padded: bool, key: tuple[int, ...
     return row
 
 
+@lru_cache(1 << 16)
+def _chances(
+    table: tuple[int, int, float, bool], key: tuple[int, ...], sampling: SamplingParams
+) -> list[float]:
+    """The law of the next id behind the last two."""
+    return list(sampling.probs(_table(*table, key)).tolist())
+
+
+@lru_cache(2000)
+def _law(
+    rows: int, seed: int, ends: frozenset[int], prompt: tuple[int, ...], sampling: SamplingParams, count: int,
+    begun: tuple[int, ...],
+) -> Mapping[tuple[int, ...], float]:  # fmt: skip
+    """`World.law`, which many tests ask for."""
+    table = _Padded(rows, seed)
+    laws = {begun: 1.0}
+    for _ in range(len(begun), count):
+        grown: dict[tuple[int, ...], float] = {}
+        for ids, mass in laws.items():
+            if ids and ids[-1] in ends:
+                grown[ids] = grown.get(ids, 0.0) + mass
+                continue
+            text = [*prompt, *ids]
+            if sampling.penalises:
+                row = table.row(text)
+                seen = torch.zeros(len(row), dtype=torch.bool)
+                seen[[*(prompt if sampling.penalty_scope == "text" else ()), *ids]] = True
+                chances = sampling.probs(sampling.penalised(row, seen)).tolist()
+            else:
+                chances = _chances((seed, rows, table.scale, table.padded), tuple(text[-2:]), sampling)
+            for token, p in enumerate(chances):
+                if p > 0:
+                    grown[(*ids, token)] = mass * p
+        laws = grown
+    return laws
+
+
 class TableCache:
     """A model whose logits depend on the last two ids, through a seeded table."""
 
@@ -109,6 +146,9 @@ class TableCache:
         return length
 
 
+MAPS: dict[tuple[int, int], VocabularyMap] = {}
+
+
 @dataclass(frozen=True)
 class World:  # worlds are shared by modules: one that is changed would change the others' tests
     """A pair of vocabularies, with n-grams in the cache. `copying`: drafts may be copied from the text."""
@@ -119,10 +159,14 @@ class World:  # worlds are shared by modules: one that is changed would change t
     seed: int = 1
     copying: bool = False
 
-    @cached_property
+    @property
     def map(self) -> VocabularyMap:
-        # padded rows
-        return VocabularyMap(self.target, self.drafter, len(self.target) + 1, len(self.drafter) + 2)
+        """That of all worlds with these vocabularies."""
+        key = id(self.target), id(self.drafter)  # which the map keeps
+        if key not in MAPS:
+            # padded rows
+            MAPS[key] = VocabularyMap(self.target, self.drafter, len(self.target) + 1, len(self.drafter) + 2)
+        return MAPS[key]
 
     def cache(self) -> NgramCache:
         cache = NgramCache(len(self.drafter) + 2)
@@ -245,27 +289,10 @@ class World:  # worlds are shared by modules: one that is changed would change t
 
     def law(
         self, sampling: SamplingParams, count: int, begun: tuple[int, ...] = ()
-    ) -> dict[tuple[int, ...], float]:
+    ) -> Mapping[tuple[int, ...], float]:
         """The exact law of the first `count` ids of the target alone, of which it has `begun` with some."""
-        table = _Padded(len(self.target) + 1, self.seed)
-        laws = {begun: 1.0}
-        ends = set(self.target.roles.get("end", ()))
-        for _ in range(len(begun), count):
-            grown: dict[tuple[int, ...], float] = {}
-            for ids, mass in laws.items():
-                if ids and ids[-1] in ends:
-                    grown[ids] = grown.get(ids, 0.0) + mass
-                    continue
-                row = table.row([*self.prompt, *ids])
-                if sampling.penalises:
-                    seen = torch.zeros(len(row), dtype=torch.bool)
-                    seen[[*(self.prompt if sampling.penalty_scope == "text" else ()), *ids]] = True
-                    row = sampling.penalised(row, seen)
-                for token, p in enumerate(sampling.probs(row).tolist()):
-                    if p > 0:
-                        grown[(*ids, token)] = mass * p
-            laws = grown
-        return laws
+        ends = frozenset(self.target.roles.get("end", ()))
+        return _law(len(self.target) + 1, self.seed, ends, self.prompt, sampling, count, begun)
 
 
 def law_of(
@@ -375,7 +402,7 @@ def exact_law(
     return law
 
 
-def distance(left: dict[tuple[int, ...], float], right: dict[tuple[int, ...], float]) -> float:
+def distance(left: Mapping[tuple[int, ...], float], right: Mapping[tuple[int, ...], float]) -> float:
     """Total variation between two laws."""
     return 0.5 * sum(abs(left.get(key, 0.0) - right.get(key, 0.0)) for key in left.keys() | right.keys())
 
