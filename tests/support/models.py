@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 import torch
@@ -21,6 +23,16 @@ def save(
 
     Without `ends` the end token is so unlikely that greedy answers are as long as they may be.
     """
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, data in _files(family, kind, seed, window, ends).items():
+        (folder / name).write_bytes(data)
+    torch.manual_seed(seed)
+    return str(folder)
+
+
+@cache
+def _files(family: str, kind: str, seed: int, window: int, ends: bool) -> dict[str, bytes]:
+    """What `save` writes, made once: many tests want the same model."""
     tokenizer = FAMILIES[family]()
     torch.manual_seed(seed)
     ids = {
@@ -51,9 +63,10 @@ def save(
             **ids,
         )
         model = GPT2LMHeadModel(gpt)
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return str(folder)
+    with TemporaryDirectory() as room:
+        model.save_pretrained(room)
+        tokenizer.save_pretrained(room)
+        return {path.name: path.read_bytes() for path in Path(room).iterdir()}
 
 
 @pytest.fixture(scope="module")
