@@ -27,6 +27,7 @@ from tests.support.fetched import MARKED, needed, qwen_file, smollm2_file  # noq
 from tests.support.models import models  # noqa: E402, F401  (a fixture)
 from tests.support.trained_pair import DRAFTER, TARGET  # noqa: E402
 
+gc.disable()  # until all tests are imported: what libraries make would be looked through again and again
 # Tests name their pair; those that name none have the trained one, whatever models this machine holds.
 os.environ["OMNIDEMO_TARGET"], os.environ["OMNIDEMO_DRAFTER"] = TARGET, DRAFTER
 
@@ -60,12 +61,14 @@ def _code(request: pytest.FixtureRequest) -> Iterator[None]:
     torch.set_num_threads(THREADS if measured else 1)
     if part_of(request.path, COMPILED) is not None:
         _wait_for_machine_code()
+        _leave_out()
         with pytest.MonkeyPatch.context() as patched:
             patched.delenv("OMNIDEMO_BACKEND", raising=False)
             if not measured:
                 patched.setattr(thread_pool, "pick_size", lambda threads=0: HELPERS(threads or 1))
             yield
         return
+    _leave_out()
     nothing_to_do = threading.Thread(target=lambda: None)  # stands for a compiling that ended without code
     nothing_to_do.start()
     with pytest.MonkeyPatch.context() as patched:
@@ -153,7 +156,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What was imported stays, so that no later collection has to look through it."""
+    _leave_out()
+    gc.enable()
+
+
+def _leave_out() -> None:
+    """What was imported stays, and what other modules keep, so that no later collection has to look through
+    it."""
     gc.collect()
     gc.freeze()
 
