@@ -20,7 +20,14 @@ from omnidemo.models.transformers_runner import TransformersRunner
 
 # Rotary positions, plain and scaled, sliding, learned and ALiBi ones; norms of heads; both runners.
 SHAPES = ("llama", "llama 3.1", "qwen3 yarn", "gemma3", "gpt2", "phi", "bloom")
-ROWS = all_pairs(SHAPES, tuple(FAMILIES), tuple(METHODS), tuple(CASES))
+# The shape of a model has nothing to do with how its tokenizer cuts words: each meets two families.
+OTHERS = [family for family in FAMILIES if family != "byte-level"]
+MODELS = [(shape, "byte-level") for shape in SHAPES]
+MODELS += [(shape, OTHERS[number % len(OTHERS)]) for number, shape in enumerate(SHAPES)]
+ROWS = [
+    (*model.split(" · "), method, case)
+    for model, method, case in all_pairs([" · ".join(one) for one in MODELS], tuple(METHODS), tuple(CASES))
+]
 
 
 @pytest.fixture(scope="module")
@@ -46,8 +53,8 @@ def test_drafts_were_accepted_rejected_and_ended_answers(laboratory: Laboratory,
 
 
 def test_the_answers_vary(laboratory: Laboratory) -> None:
-    answers = {laboratory.answer(shape, family, "text") for shape in SHAPES for family in FAMILIES}
-    assert len(answers) > len(SHAPES) * len(FAMILIES) // 2
+    answers = {laboratory.answer(shape, family, "text") for shape, family in MODELS}
+    assert len(answers) > len(MODELS) // 2
     assert sum(len(set(answer)) > 4 for answer in answers) > len(answers) // 2
 
 
