@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import re
 import shlex
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
 import pytest
-from click import Context
+from click import Command, Context
 from typer.main import get_command
 
 ROOT = Path(__file__).parents[2]
@@ -41,9 +42,14 @@ def commands(page: str) -> list[tuple[str, list[str]]]:
     return calls
 
 
+@cache
+def group_of(program: str) -> Command:
+    return get_command(import_module(f"{program}.__main__").app)
+
+
 def parse(program: str, arguments: list[str]) -> None:
     """Raises where the program would refuse the arguments; nothing of the command runs."""
-    group = get_command(import_module(f"{program}.__main__").app)
+    group = group_of(program)
     command = group.get_command(Context(group), arguments[0])  # type: ignore[attr-defined]
     assert command is not None, f"{program} has no command {arguments[0]}"
     command.make_context(arguments[0], arguments[1:])
