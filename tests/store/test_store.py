@@ -379,7 +379,7 @@ def test_eight_threads_and_two_stores_write_at_once(url, store):
 
 
 def test_processes_that_open_a_new_database_together(tmp_path, lives):
-    for number in range(8):
+    for number in range(4):
         # at the same moment, as far as that can be had
         lives.say("open", 6, f"sqlite:///{tmp_path}/{number}.db")
         assert [lives.hear() for _ in range(7)] == ["True"] * 6 + ["gone"]
