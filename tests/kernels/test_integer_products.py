@@ -24,18 +24,19 @@ Array = NDArray[np.float32]
 
 
 class Code:
-    """Tiles of a set for activations of so many bytes, all forms and some numbers of rows, and what
-    quantizes, as machine code."""
+    """Tiles of a set for activations of so many bytes, all forms and the least and the most rows, of one form
+    three rows too, and what quantizes, as machine code."""
 
     def __init__(self, way: Instructions, size: int) -> None:
         from omnidemo.backends.kernels.integer import tiles  # not before its machine code is there
 
         self.block, self.size, self.top = tiles.block_of(size), size, TOPS[size]
-        self.way, self.counts = way, sorted({1, 3, way.most})
+        self.way = way
+        self.counts = {form: sorted({1, way.most} | ({3} if form == BYTES else set())) for form in LAYOUTS}
         module = ir.Module("tiles")
         names = []
         for form, layout in LAYOUTS.items():
-            for count in self.counts:
+            for count in self.counts[form]:
                 made = tiles.tile(module, f"tile_{form}_{count}", layout, count, way, size)
                 made.linkage = "external"
                 names.append(made.name)
@@ -106,7 +107,7 @@ def test_all_sets_give_the_bits_of_numpy(code: Code, form: int) -> None:
     matrix, plain = random_matrix(form, 37, 512)
     x = (rng.normal(size=(200, 512)) * rng.choice([1e-3, 1, 40], (200, 1))).astype(np.float32)
     wanted = code.wanted(matrix, x)
-    for count in code.counts:
+    for count in code.counts[form]:
         for first in range(0, 200 - count, 7 * count):
             rows = slice(first, first + count)
             assert equal(code.multiply(matrix, x[rows]), wanted[rows]), (count, first)
