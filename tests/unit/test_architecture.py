@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -142,16 +143,34 @@ OUTSIDE = {
 PURE = (sys.stdlib_module_names - OUTSIDE - CLOCKS) | {"torch", "numpy", "omnidemo"}
 
 
+class Facts(NamedTuple):
+    """Of a file. `imports`: every module that it imports, also for types alone, by its absolute name; `from x
+    import y` counts as x and as x.y. `named`: those of `from x import y` alone. `texts`: its constants.
+    `functions`: (name, lines) of each."""
+
+    imports: set[str]
+    named: set[str]
+    texts: set[str]
+    functions: list[tuple[str, int]]
+
+
 @cache
+def facts(path: Path) -> Facts:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    nodes = [*ast.walk(tree)]
+    named = {one.module or "" for one in nodes if isinstance(one, ast.ImportFrom) and not one.level}
+    texts = {one.value for one in nodes if isinstance(one, ast.Constant) and isinstance(one.value, str)}
+    package = path.relative_to(ROOT).with_suffix("").parts[:-1]
+    return Facts(imported(nodes, package), named, texts, [*functions_of(tree)])
+
+
 def imports(path: Path) -> set[str]:
-    """Every module that a file imports, also for types alone, by its absolute name; `from x import y` counts
-    as x and as x.y."""
-    return imported(path.read_text(encoding="utf-8"), path.relative_to(ROOT).with_suffix("").parts[:-1])
+    return facts(path).imports
 
 
-def imported(source: str, package: tuple[str, ...]) -> set[str]:
+def imported(nodes: Iterable[ast.AST], package: tuple[str, ...]) -> set[str]:
     found: set[str] = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -175,17 +194,19 @@ def room(path: Path) -> str:
     return room_of(path.relative_to(ROOT / "omnidemo").with_suffix("").parts)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_imports_point_down(path: Path) -> None:
-    own = room(path)
-    if own == "__init__":  # the lazy front door
-        return
-    assert own in HEIGHT, f"{own} is a new room: give it a floor here and in docs/architecture.md"
-    for name in imports(path):
-        parts = name.split(".")
-        other = room_of(parts[1:]) if parts[0] == "omnidemo" and len(parts) > 1 else ""
-        if other in HEIGHT:
-            assert other == own or HEIGHT[other] < HEIGHT[own], f"{own} imports {name}"
+def test_imports_point_down() -> None:
+    wrong = []
+    for path in FILES:
+        own = room(path)
+        if own == "__init__":  # the lazy front door
+            continue
+        assert own in HEIGHT, f"{own} is a new room: give it a floor here and in docs/architecture.md"
+        for name in imports(path):
+            parts = name.split(".")
+            other = room_of(parts[1:]) if parts[0] == "omnidemo" and len(parts) > 1 else ""
+            if other in HEIGHT and other != own and HEIGHT[other] >= HEIGHT[own]:
+                wrong.append(f"{path.relative_to(ROOT)} imports {name}")
+    assert not wrong
 
 
 def test_a_wing_imports_from_the_wings_below() -> None:
@@ -196,21 +217,12 @@ def test_a_wing_imports_from_the_wings_below() -> None:
     assert places == sorted(places), "the floors of a wing lie together"
 
 
-@pytest.mark.parametrize(
-    "path", [*FILES, ROOT / "app.py"], ids=lambda path: path.relative_to(ROOT).as_posix()
-)
-def test_nothing_that_an_app_needs_imports_the_laboratory(path: Path) -> None:
+def test_nothing_that_an_app_needs_imports_the_laboratory() -> None:
     """`lab/` imports omnidemo, never the other way; nor does omnidemo start it as a process or import it by a
     name that is made up."""
-    assert "lab" not in {name.split(".")[0] for name in imports(path)}
-    texts = {
-        node.value
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Constant)
-    }
-    assert not [
-        text for text in texts if isinstance(text, str) and (text == "lab" or text.startswith("lab."))
-    ]
+    for path in (*FILES, ROOT / "app.py"):
+        assert "lab" not in {name.split(".")[0] for name in imports(path)}, path
+        assert not [one for one in facts(path).texts if f"{one}.".startswith("lab.")], path
 
 
 def test_the_laboratory_is_above_all_of_it() -> None:
@@ -221,15 +233,11 @@ def test_every_module_of_ours_that_is_named_exists() -> None:
     """Also what a command imports when it runs, which mypy takes for a library that is not installed."""
     missing = set()
     for path in [*FILES, *LAB]:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if (
-                isinstance(node, ast.ImportFrom)
-                and not node.level
-                and (node.module or "").split(".")[0] in ("omnidemo", "lab")
-            ):
-                place = ROOT.joinpath(*(node.module or "").split("."))
-                if not (place.with_suffix(".py").exists() or (place / "__init__.py").exists()):
-                    missing.add(f"{path.name}: {node.module}")
+        for name in facts(path).named:
+            place = ROOT.joinpath(*name.split("."))
+            ours = name.split(".")[0] in ("omnidemo", "lab")
+            if ours and not (place.with_suffix(".py").exists() or (place / "__init__.py").exists()):
+                missing.add(f"{path.name}: {name}")
     assert not missing
 
 
@@ -255,7 +263,7 @@ def test_what_is_imported_for_types_alone_counts() -> None:
         "omnidemo.decoding.state",
         "omnidemo.decoding.state.DecodingState",
     }
-    assert imported(source, ("omnidemo", "decoding")) == names | {"time"}
+    assert imported(ast.walk(ast.parse(source)), ("omnidemo", "decoding")) == names | {"time"}
 
 
 def test_rooms_stay_small() -> None:
@@ -289,7 +297,7 @@ def test_functions_stay_short() -> None:
     long = {
         f"{path.relative_to(ROOT).as_posix()} {name}"
         for path in [*FILES, *LAB]
-        for name, lines in functions_of(ast.parse(path.read_text(encoding="utf-8")))
+        for name, lines in facts(path).functions
         if lines > LINES_OF_A_FUNCTION
     }
     assert long <= LONG_FUNCTIONS, f"more than {LINES_OF_A_FUNCTION} lines: {sorted(long - LONG_FUNCTIONS)}"
@@ -298,11 +306,10 @@ def test_functions_stay_short() -> None:
 PURE_ROOMS = ("vocabulary", "decoding/sources", "decoding", "decoding/methods")
 
 
-@pytest.mark.parametrize(
-    "path", [path for path in FILES if room(path) in PURE_ROOMS], ids=lambda path: path.stem
-)
-def test_vocab_decoding_and_methods_are_torch_and_the_standard_library_without_a_clock(path: Path) -> None:
-    assert {name.split(".")[0] for name in imports(path)} <= PURE
+def test_vocab_decoding_and_methods_are_torch_and_the_standard_library_without_a_clock() -> None:
+    for path in FILES:
+        if room(path) in PURE_ROOMS:
+            assert {name.split(".")[0] for name in imports(path)} <= PURE, path
 
 
 @pytest.mark.parametrize(("name", "most"), MOST_LINES.items())
