@@ -22,13 +22,14 @@ from omnidemo.decoding.sampling import Logits, SamplingParams
 from tests.law.test_exactness import emitted
 from tests.support.worlds import NESTED, PLAIN, SAME, World, exact_law
 
-EACH = [replace(base, seed=seed) for base in (NESTED, PLAIN, SAME) for seed in range(4)]
+EACH = [replace(base, seed=seed) for base in (NESTED, PLAIN, SAME) for seed in range(2)]
+CACHES = {id(world): world.cache() for world in (*EACH, SAME)}
 
 
 def first_round(world: World, method: Method, budget: int, rng: Randomness, count: int = 50) -> Round:
     state = world.conversation(world.prompt)
     sampling, policy = SamplingParams(1.0), FixedPolicy(budget)
-    plan = AnswerPlan(method, world.map, world.cache(), sampling, rng, Limits(count), policy)
+    plan = AnswerPlan(method, world.map, CACHES[id(world)], sampling, rng, Limits(count), policy)
     return next(decode(state, plan))
 
 
@@ -70,7 +71,7 @@ def test_no_fewer_are_kept_than_token_by_token(budget: int) -> None:
 def test_what_is_said_of_each_position_is_what_happens(budget: int) -> None:
     """The chances that a round gives with its tokens, averaged over all drafts, are the shares that are
     kept."""
-    for world in EACH[::2]:
+    for world in EACH[1::2]:
         reached, chances, found = [0.0] * budget, [0.0] * budget, lengths(world, BlockVerification(), budget)
         for mass, done in every_round(world, budget):
             for place, token in enumerate([*done.tokens[: done.accepted], *done.discarded][: done.judged]):
