@@ -1,14 +1,7 @@
 // What was recorded of an answer, as rounds and as lanes on one clock.
 import assert from "node:assert/strict";
 import test from "node:test";
-import {
-  clockOf,
-  laneOf,
-  placeAt,
-  readAnswer,
-  roundsOf,
-  wordOf,
-} from "../../assets/ui/replay/lanes.js";
+import { clockOf, laneOf, placeAt, readAnswer, roundsOf, wordOf } from "../../assets/ui/replay/lanes.js";
 
 const lines = (...records) => records.map(one => `${JSON.stringify(one)}\n`).join("");
 const token = (r, t, s) => ({ k: "t", i: 1, t, s, r, n: 0, p: 0.5 });
