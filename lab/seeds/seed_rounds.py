@@ -158,6 +158,8 @@ class Rounds:
             believed = [path * chance(prob) for chance, prob in zip(chances, probs, strict=True)]
             nodes += [(-one, depth, place) for place, one in enumerate(believed, 1)]
             path, depth = believed[0], depth + 1
+        if not nodes:
+            return set(), depth
         nodes = sorted(nodes)[: MOST_ROWS - 1]  # no node is likelier than the one that it follows
         saved = [
             total * worth - price + self.rows[1]

@@ -80,8 +80,8 @@ def measure(
     """Metrics of one generation. The pair adds `context_mismatch`, 1 where the drafter's bytes did not spell
     the target's at the end, and `plain_at`, the UNIX time of the newest round in `plain_seconds`.
 
-    `plain_seconds` is the time of one plain round (draft length 0) by the price list, for replays on the
-    page; an answer's speedup is measured (`serving/speed.py`), not computed. Undefined values are None.
+    `plain_seconds` is the time of one plain round (draft length 0) by the price list; an answer's
+    speedup is measured (`serving/speed.py`), not computed. Undefined values are None.
 
     seconds: the sum over the rounds, from which every speed is computed; time between rounds (other answers'
     turns, a slow reader) is not decoding. block_efficiency: target tokens per target pass, the mean accepted

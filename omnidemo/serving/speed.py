@@ -25,6 +25,7 @@ QUIET, PUBLIC_QUIET = 1.0, 20.0  # seconds without a request before measuring: i
 KNOWN = 32  # answers whose speed is kept for the page
 AGAIN = 4  # newest answers that can be measured on request
 LOOK_SECONDS = 0.05
+WATCHED = 1.0  # seconds; a page that waits is seen every LOOK_SECONDS
 
 
 @dataclass(slots=True)
@@ -38,8 +39,13 @@ class _Order:
     before: Beginning
     answer: Generation
     since: float = field(default_factory=time.monotonic)
-    wanted: bool = False  # whether a page waits for it
+    waited: float | None = None  # when a page last waited for it
     stopped: bool = False
+
+    @property
+    def watched(self) -> bool:
+        """Whether a page waits for it now."""
+        return self.waited is not None and time.monotonic() - self.waited < WATCHED
 
 
 class Speeds:
@@ -109,7 +115,7 @@ class Speeds:
                     now.stopped = True
                 self._order = replace(order, stopped=False)
             while key not in self._known and self._order is not None and self._order.answer.key == key:
-                self._order.wanted = True
+                self._order.waited = time.monotonic()
                 self._condition.notify_all()
                 if time.monotonic() > until:
                     return None
@@ -154,7 +160,7 @@ class Speeds:
 
     def _due(self, order: _Order) -> bool:
         quiet = PUBLIC_QUIET if self.public else QUIET
-        return order.wanted or time.monotonic() - order.since > quiet
+        return order.waited is not None or time.monotonic() - order.since > quiet
 
     def _measure(self, order: _Order) -> Speed | None:
         with self._pool.using(order.target, order.drafter) as (pair, _):
@@ -163,6 +169,6 @@ class Speeds:
             ids = pair.prompt_ids(order.prompt)
             again = Repetition(
                 pair, order.before, ids, order.asked, order.answer,
-                lambda: order.stopped or pair.in_flight > 1, lambda: order.wanted,
+                lambda: order.stopped or pair.in_flight > 1, lambda: order.watched,
             )  # fmt: skip
             return again.measure(time.monotonic)

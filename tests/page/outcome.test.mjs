@@ -37,8 +37,8 @@ test("an answer without a guess says why", () => {
   const alone = { ...figures, proposed: 0, accepted: 0, copies_proposed: 0, copied: 0 };
   const why = guessing => outcomeOf({ figures: alone, end: { guessing } })[1];
   assert.match(why("none"), /the method chosen never guesses/);
-  assert.match(why("paused"), /would not have been faster here/);
-  assert.match(why("alone"), /No guess was likely enough/);
+  assert.match(why("alone"), /would not have been faster here/);
+  assert.match(why("on"), /No guess was likely enough/);
   assert.equal(outcomeOf({ figures: null }), null);
 });
 

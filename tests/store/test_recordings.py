@@ -147,7 +147,7 @@ def test_a_recording_comes_back_to_its_own_session_only(store: Store) -> None:
     me, other = services("mine"), services("other")
     store.record_request(record(Caller("mine").own))
     _, one = kept(store)
-    assert replay_data.recall(me, one)["plain"] == [4000.0, 1e9]
+    assert replay_data.recall(me, one)["prompt"] == "Hello"
     for visitor, wanted in ((other, one), (services(""), one), (me, "1"), (me, None), (me, one + 1)):
         with pytest.raises(ValueError, match="not kept any more"):
             replay_data.recall(visitor, wanted)

@@ -112,7 +112,8 @@ def part_names(name: str) -> list[str]:
     count = int(part[3]) if part else 0
     if part is None or not 1 <= count <= MOST_PARTS:
         return [name]
-    return [f"{part[1]}-{number:05d}-of-{part[3]}.gguf" for number in range(1, count + 1)]
+    end = name[-len(".gguf") :]  # as this file has it, in small letters or not
+    return [f"{part[1]}-{number:05d}-of-{part[3]}{end}" for number in range(1, count + 1)]
 
 
 def _other_parts(path: Path, count: int) -> list[Path]:

@@ -19,7 +19,7 @@ from huggingface_hub import constants
 
 from omnidemo.core.resources import home
 from omnidemo.models.gguf import identity
-from omnidemo.models.gguf.header import PART, part_names
+from omnidemo.models.gguf.header import part_names
 
 Source = Literal["fetched", "hub", "ollama", "lmstudio", "folder"]
 DEPTH, MOST_ENTRIES, SECONDS = 6, 20_000, 3.0  # of folders below a root; of all walks of one listing
@@ -75,9 +75,8 @@ class Walk:
                 if depth > 0 and not entry.name.startswith("."):
                     yield from self.models(Path(entry.path), inside, depth - 1)
             elif entry.name.lower().endswith(".gguf"):
-                part = PART.fullmatch(entry.name)
-                later = part is not None and int(part[2]) > 1 and part_names(entry.name)[0] in names
-                if not later and is_within(Path(entry.path), inside):
+                first = part_names(entry.name)[0]  # of a split model
+                if (first == entry.name or first not in names) and is_within(Path(entry.path), inside):
                     yield Path(entry.path)
 
 

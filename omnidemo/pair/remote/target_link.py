@@ -48,6 +48,10 @@ class Link:
         self._headers = {"Content-Type": "application/json"} | ({"X-API-Key": key} if key else {})
         self._key = key
 
+    def close(self) -> None:
+        """Close the connection; the next request opens one."""
+        self._connection.close()
+
     def get(self, more: str = "") -> dict[str, Any]:
         return self._asked("GET", PATH + more, None, 0.0)
 

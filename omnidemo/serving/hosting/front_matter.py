@@ -86,8 +86,8 @@ def _gradio(version: Any, needed: Requirement | None) -> Iterator[str]:
 
 def _python(version: Any, root: Path) -> Iterator[str]:
     project = root / "pyproject.toml"
-    about = tomllib.loads(project.read_text(encoding="utf-8")) if project.is_file() else {}
     try:
+        about = tomllib.loads(project.read_text(encoding="utf-8")) if project.is_file() else {}
         needed = SpecifierSet(about.get("project", {}).get("requires-python", f">={LEAST_PYTHON}"))
         if version is not None and not isinstance(version, str):
             yield f"python_version is the number {version}, which drops a zero at its end; write it in quotes"
@@ -98,6 +98,8 @@ def _python(version: Any, root: Path) -> Iterator[str]:
                 else f"python_version is missing, and a Space takes {LEAST_PYTHON} then"
             )
             yield f"{said}; pyproject.toml asks for Python {needed}, so write a version of that range"
+    except tomllib.TOMLDecodeError as error:
+        yield f"pyproject.toml cannot be read ({error}); mend it"
     except (InvalidVersion, InvalidSpecifier):
         yield (
             f'python_version is {version!r}, which is no version; write one such as `python_version: "3.12"`'
