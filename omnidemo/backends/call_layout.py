@@ -1,20 +1,17 @@
-"""The arguments of compiled code, and the packed results of whole rounds.
+"""The arguments of compiled code, and the structured results of whole rounds.
 
 Arguments that belong together are named tuples: compiled code takes them apart at the call, so they cost no
 more than positions. Sizes: V is a model's row of logits, D that of the drafter, T that of the target, H a
 model's hidden size.
 
-Rounds come back as an array of whole numbers and one of floats, round after round without gaps. The whole
-numbers of a round are its header (`HEADER` numbers, see below); the proposals; each slot's first draw; each
-slot's end in drafter tokens; the drafter tokens, as many as the last slot's end or as were read, whichever is
-more; and, where only the host can finish the round, the places and ids of the draws. The floats are three
-times (round begun, drafted, ended); the acceptance probabilities of the judged proposals; the probabilities
-of the proposals and of the token written; each slot's q; and the probabilities of the draws.
+Rounds come back in structured arrays, which both sides read by name: `ROUND`, `SLOT` and `DRAW` have the
+fields of the named tuples that they are made of. Of each round there is a `RoundNumbers`. Slots, draws and
+the drafter tokens of all rounds stand in arrays of their own, one round after another.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,12 +25,63 @@ Limits = NDArray[np.int32]
 Flags = NDArray[np.bool_]
 
 SPAN = 64  # positions whose keys are transposed together, see `Cache`
-DRAWN, READ, PASSES, SLOTS, PROPOSED, ACCEPTED, WRITTEN, USED, SPENT = range(9)
-# Draws; tokens read and kept; all tokens read; slots; proposals; accepted ones; the token written; uniform
-# numbers used before the round, and in it.
-HEADER = 9
 # in place of a token or a count: only the host can compute it; there is none
 UNFINISHED, NONE = -2, -1
+
+
+class RoundNumbers(NamedTuple):
+    """A round as it comes back."""
+
+    drawn: int  # draws
+    read: int  # drafted tokens that the drafter's cache holds
+    passes: int  # drafted tokens that it has read, with those thrown away
+    slots: int
+    # Those that the target has read, which have a `SlotNumbers` each, and one is behind them; UNFINISHED
+    # where nothing was verified, and there are none.
+    proposed: int
+    accepted: int
+    written: int  # the target's own token
+    spent: int  # uniform numbers
+    began: float  # seconds, as the two below
+    had_drafted: float
+    ended: float
+
+
+class SlotNumbers(NamedTuple):
+    """A slot of a round, or what stands behind the last of them: there `likely` alone says something."""
+
+    target: int  # what it proposes
+    first: int  # its first draw
+    end: int  # drafter tokens up to its end
+    q: float
+    chance: float  # of acceptance, where it was judged
+    likely: float  # the target's probability of the token; behind the last, of the one that was written
+
+
+class DrawNumbers(NamedTuple):
+    """A draw: at which place, of which drafter id, and its probability."""
+
+    place: int
+    id: int
+    prob: float
+
+
+def _record(numbers: type[tuple[Any, ...]]) -> np.dtype[np.void]:
+    kinds = {int: np.int64, float: np.float64}
+    return np.dtype([(name, kinds[kind]) for name, kind in get_type_hints(numbers).items()])
+
+
+ROUND, SLOT, DRAW = _record(RoundNumbers), _record(SlotNumbers), _record(DrawNumbers)
+
+
+class Made(NamedTuple):
+    """What a call writes of all its rounds. Slots lie as the rows of `Scores` do. Of a round's drafter
+    tokens there are as many as its last slot's end says, or as were read, if these are more."""
+
+    rounds: Any  # [n] of ROUND
+    slots: Any  # of SLOT
+    draws: Any  # of DRAW
+    tokens: Whole
 
 
 class Workers(NamedTuple):

@@ -11,7 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omnidemo.backends import compile_kernels
-from omnidemo.backends.call_layout import HEADER, NONE, UNFINISHED, Course, Scores, Side, Words
+from omnidemo.backends.call_layout import (
+    DRAW,
+    NONE,
+    ROUND,
+    SLOT,
+    UNFINISHED,
+    Course,
+    DrawNumbers,
+    Made,
+    RoundNumbers,
+    Scores,
+    Side,
+    SlotNumbers,
+    Words,
+)
 from omnidemo.backends.compiled_passes import STRIDES, choice_of, room_for, stop_of, text_of
 from omnidemo.decoding.backend import RoundResult, Slot, StageSeconds, StateKey
 from omnidemo.decoding.draft_policy import NEVER
@@ -99,10 +113,12 @@ def make_rounds(
         draft.rows[0], draft.states[0] = as_array(row), state
     scored = max(width, min(count * width, MOST_LOGITS // target.runner.rows))
     logits, stats = np.empty((scored, target.runner.rows), np.float32), np.empty((scored, 4), np.float32)
-    ints = np.empty(count * (HEADER + 3 * width + total + 1 + 2 * draws), np.int64)
-    floats = np.empty(count * (4 + 3 * width + draws))
+    made = Made(
+        np.empty(count, ROUND), np.empty(scored, SLOT), np.empty(count * draws, DRAW),
+        np.empty(count * (total + 1), np.int64),
+    )  # fmt: skip
     grows = order.rule.trie is not no_ngrams(tokens, drafter.runner.device).trie
-    made, int_at, float_at = passes.call(
+    sizes = passes.call(
         kernels.rounds, width, few.tasks(1),
         Side(passes.model(target.array), np.array(unread, np.int64), target.length,
             text_of(wanted.seen, wanted.ends)),
@@ -112,61 +128,60 @@ def make_rounds(
         Words(*wanted.map.tables),
         choice_of(order.sampling, order.uniforms, order.noise, order.position, total + 2),
         stop_of(order.stop_rule or NEVER), draft,
-        Scores(logits, np.empty((width, passes.width), np.float32), stats), ints, floats,
+        Scores(logits, np.empty((width, passes.width), np.float32), stats), made,
     )  # fmt: skip
     left_of_last = Rollout([], [], [], draft.distributions, [], draft.rows, draft.states)
-    return _unpack(
-        made, ints[:int_at].tolist(), floats[:float_at].tolist(), wanted, given,
-        RowStats(logits, stats, order.sampling.temperature),
-        left_of_last,
-    )  # fmt: skip
+    row_stats = RowStats(logits, stats, order.sampling.temperature)
+    return _unpack(made, sizes, wanted, given, row_stats, left_of_last)
 
 
 def _unpack(
-    made: int, fact: list[int], number: list[float], wanted: RoundsRequest, given: Sequence[int],
-    stats: RowStats, last: Rollout,
+    made: Made, sizes: Sequence[int], wanted: RoundsRequest, given: Sequence[int], stats: RowStats,
+    last: Rollout,
 ) -> list[MadeRound]:  # fmt: skip
-    """Unpack the rounds from the format of `call_layout.py`. `stats`: of all their rows; `last`: the draft of
-    the last round."""
+    """The rounds that a call has made, as the `sizes` of its arrays say. `stats`: those of all their rows;
+    `last`: what the last round left behind."""
+    found, all_slots, all_draws, tokens = (
+        part[:size].tolist() for part, size in zip(made, sizes, strict=True)
+    )
     rounds: list[MadeRound] = []
     key, budget, left, greedy = wanted.at, wanted.order.left, wanted.left, wanted.order.sampling.greedy
-    at = place = filled = 0
-    for index in range(made):
-        drawn, read, passes, count, proposed, accepted, token, _, spent = fact[at : at + HEADER]
-        follows = index + 1 < made  # a following round overwrites what is not held
-        open_, verified = token == UNFINISHED, proposed != UNFINISHED
-        size, at = max(0, proposed), at + HEADER
-        proposal, firsts = fact[at : at + size], fact[at + size : at + 2 * size]
-        stops = fact[at + 2 * size : at + 3 * size]
-        kept, at = max(read, stops[-1]) if stops else read, at + 3 * size
-        drafted, at = fact[at : at + kept], at + kept
-        began, then, ended = number[place : place + 3]
-        judged, place = min(size, accepted + (token != NONE)), place + 3
-        accepts, place = number[place : place + judged], place + judged
-        likely, place = number[place : place + size + 1], place + size + 1
-        bounds, place = number[place : place + size], place + size
-        draft_probs, place = number[place : place + drawn], place + drawn
-        end, rollout, verification, result = stops[accepted - 1] if accepted else 0, None, None, None
+    at = drew = filled = 0
+    for done in map(RoundNumbers._make, found):
+        drawn, read, accepted, token, spent = done.drawn, done.read, done.accepted, done.written, done.spent
+        follows = len(rounds) + 1 < len(found)  # a following round overwrites what is not held
+        open_, verified = token == UNFINISHED, done.proposed != UNFINISHED
+        size = max(0, done.proposed)
+        slots = [*map(SlotNumbers._make, all_slots[filled : filled + size])]
+        kept = max(read, slots[-1].end) if slots else read
+        drafted, at = tokens[at : at + kept], at + kept
+        draws, drew = [*map(DrawNumbers._make, all_draws[drew : drew + drawn])], drew + drawn
+        draft_probs = [draw.prob for draw in draws]
+        end, rollout, verification, result = slots[accepted - 1].end if accepted else 0, None, None, None
         if not follows:
-            places, ids = (fact[at : at + drawn], fact[at + drawn : at + 2 * drawn]) if open_ else ([], [])
+            places, ids = ([one.place for one in draws], [one.id for one in draws]) if open_ else ([], [])
             rollout = Rollout(
                 places, ids, draft_probs, last.distributions[:drawn], drafted[:read], last.rows, last.states
             )
         if verified:
             until = filled + size + 1
             verification = RowStats(stats.rows[filled:until], stats.numbers[filled:until], stats.temperature)
-            filled = until
         if verification is not None and not open_:
-            slots = _slots(proposal, firsts, stops, bounds, draft_probs, drafted, key.draft_len)
-            written, rejected = None if token == NONE else token, token != NONE and accepted < count
+            written, rejected = None if token == NONE else token, token != NONE and accepted < done.slots
+            accepts = [slot.chance for slot in slots[: accepted + (token != NONE)]]
+            likely = [*(slot.likely for slot in slots), SlotNumbers._make(all_slots[filled + size]).likely]
             result = RoundResult(
-                slots, accepted, written, rejected, accepts, likely, drawn, verification.rows, StageSeconds()
-            )
+                _slots(slots, draft_probs, drafted, key.draft_len), accepted, written, rejected, accepts,
+                likely, drawn, verification.rows, StageSeconds(),
+            )  # fmt: skip
+        filled += size + verified
         rounds.append(
             MadeRound(  # by position: so many keyword arguments would take as long as all the rest
-                key, min(budget, left), result, (then - began, ended - then), spent,
+                key, min(budget, left), result,
+                (done.had_drafted - done.began, done.ended - done.had_drafted), spent,
                 (accepted, min(read, end)) if follows else (size, read), rollout,
-                proposal if verified else None, verification, given, drafted, read, passes - read,
+                [slot.target for slot in slots] if verified else None, verification, given, drafted, read,
+                done.passes - read,
             )
         )  # fmt: skip
         if follows:
@@ -180,14 +195,12 @@ def _unpack(
 
 
 def _slots(
-    proposal: list[int], firsts: list[int], stops: list[int], bounds: list[float], draft_probs: list[float],
-    drafted: list[int], start: int,
-) -> list[Slot]:  # fmt: skip
-    """The slots of a round that began at `start` drafter ids, from each one's target token, first draw, end
-    in drafter tokens, and q."""
+    made: Sequence[SlotNumbers], draft_probs: list[float], drafted: list[int], start: int
+) -> list[Slot]:
+    """The slots of a round that began at `start` drafter ids."""
     slots, base = [], 0
-    for target_id, first, stop, q in zip(proposal, firsts, stops, bounds, strict=True):
-        probs = draft_probs[first : first + stop - base]
-        slots.append(Slot(target_id, tuple(drafted[base:stop]), q, start + base, draft_probs=probs))
-        base = stop
+    for target_id, first, end, q, *_ in made:
+        probs = draft_probs[first : first + end - base]
+        slots.append(Slot(target_id, tuple(drafted[base:end]), q, start + base, draft_probs=probs))
+        base = end
     return slots

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from omnidemo.backends.call_layout import Course, Draft, Scores
+from omnidemo.backends.call_layout import DRAW, ROUND, SLOT, Course, Draft, Made, Scores
 from omnidemo.backends.kernels.acceptance_kernel import judge_given
 from omnidemo.backends.kernels.draft import roll_out
 from omnidemo.backends.kernels.examples import (
@@ -77,8 +77,7 @@ def compile_all() -> None:
         STOP,
         draft,
         scores,
-        whole(99),
-        np.zeros(99),
+        Made(np.zeros(1, ROUND), np.zeros(2, SLOT), np.zeros(9, DRAW), whole(99)),
     )
     judge_given(whole(1), scores.logits, scores.stats, CHOICE, SIDE.text, np.zeros(1), np.zeros(2))
     keys, weights, ages, kept, counts = Continuations(0).arrays

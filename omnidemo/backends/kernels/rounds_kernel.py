@@ -14,22 +14,11 @@ import numpy as np
 from numba import njit, types
 
 from omnidemo.backends.call_layout import (
-    ACCEPTED,
-    DRAWN,
-    HEADER,
-    NONE,
-    PASSES,
-    PROPOSED,
-    READ,
-    SLOTS,
-    SPENT,
     UNFINISHED,
-    USED,
-    WRITTEN,
     Choice,
     Course,
     Draft,
-    Numbers,
+    Made,
     Rule,
     Scores,
     Side,
@@ -67,46 +56,45 @@ _clock: Any = types.ExternalFunction(
 def rounds(
     workers: Workers, few: int, target: Side, drafter: Side, course: Course, rule: Rule, words: Words,
     choice: Choice, stop: Stop,
-    draft: Draft, scores: Scores, ints: Whole, floats: Numbers,
-) -> tuple[int, int, int]:  # fmt: skip
-    """Make at least one round and at most those of the `course`. Returns (rounds made, length of `ints`,
-    length of `floats`).
+    draft: Draft, scores: Scores, made: Made,
+) -> tuple[int, int, int, int]:  # fmt: skip
+    """Make at least one round and at most those of the `course`. Returns how many rounds, slots, draws and
+    tokens were `made`.
 
     `few` is the number of tasks of a drafter product. Without unread drafter ids, draft.rows[0] are the
     drafter's logits. With shared noise a proposal is accepted where the target draws it itself. Each round
-    appends the target's rows to scores.logits [R, T] and scores.stats [R, 4], and to `ints` and `floats` what
-    `call_layout` describes; no round begins that might not fit. `draft` holds the last round's draft.
-    scores.states [1 + budget, H] is scratch space.
+    appends the target's rows to scores.logits [R, T] and scores.stats [R, 4]; no round begins that might not
+    fit. `draft` holds the last round's draft. scores.states [1 + budget, H] is scratch space.
     """
     first, _, _, keys, info, kin = rule
     sampling, uniforms, noise = choice
     logits, hidden, all_stats = scores
     rows, states, notes, draft_probs, distributions, slots, bounds = draft
     targets, spelled, left = words.targets, words.spelled, course.left
-    draws, width, at, int_at, float_at = len(draft_probs), len(hidden), int64(0), int64(0), int64(0)
-    filled = 0
+    draws, width, at, told = len(draft_probs), len(hidden), int64(0), int64(0)
+    filled = drew = 0
     most_read = len(target.unread) + width
     read, own = np.empty(most_read, np.int64), np.empty(len(rows) + spelled.shape[1], np.int64)
-    accept_probs, target_probs, times = np.empty(width), np.empty(width), np.empty(3)
+    accept_probs, ended = np.empty(width), now()
     vocabulary = logits.shape[1]
     probs, sums = np.empty(vocabulary, np.float32), np.empty((vocabulary + BLOCK - 1) // BLOCK)
     temperature, drafting = sampling.temperature, Workers(workers.queue, few, workers.chunk)
     # what is accepted is the target's own token, and no uniform number is used
     own_tokens = temperature == 0.0 or is_shared(noise)
-    tokens, out, before = notes[2], np.empty(HEADER, np.int64), drafter.text.seen.ids[0]
-    times[2] = now()
-    for made in range(course.rounds):
-        wanted, unread, used = min(course.budget, left), len(target.unread), at
+    tokens, before = notes[2], drafter.text.seen.ids[0]
+    for number in range(course.rounds):
+        done = made.rounds[number]
+        wanted, unread, used, begin = min(course.budget, left), len(target.unread), at, filled
         accepted, written, proposed = 0, UNFINISHED, 0
-        times[0] = times[2]
-        out[DRAWN], out[READ], count, out[PASSES] = make_draft(
+        done.began = ended
+        done.drawn, done.read, count, done.passes = make_draft(
             drafting, drafter, rule, wanted + course.overrun, wanted, Choice(sampling, uniforms[at:], noise),
             targets, stop, draft,
         )  # fmt: skip
-        times[1] = now()
+        done.had_drafted = now()
         if count > 0:
             start = drafter.start + len(drafter.unread)
-            at += 0 if own_tokens else out[DRAWN]
+            at += 0 if own_tokens else done.drawn
             append(read, int64(0), target.unread)
             while proposed < count and slots[proposed, 1] > base_of(slots, proposed):
                 read[unread + proposed] = target_of(slots, proposed, tokens, targets, kin)
@@ -139,7 +127,7 @@ def rounds(
                         written, at = inverse_cdf_by(probs, sums, uniforms[at]), at + 1
                     else:
                         base, drawn = base_of(slots, accepted), slots[accepted, 0]
-                        rest = slots[accepted + 1, 0] if accepted + 1 < count else out[DRAWN]
+                        rest = slots[accepted + 1, 0] if accepted + 1 < count else done.drawn
                         follow(drafter.text.seen, before, tokens[:base])
                         side = Side(drafter.model, drafter.unread, start + base, drafter.text)
                         reader = Reader(
@@ -149,45 +137,40 @@ def rounds(
                         written, at, walked = replace(
                             probs, sums, wanted + course.overrun - base, walk, reader, words, at
                         )
-                        out[PASSES] += walked
+                        done.passes += walked
                         if walked > 0 and written == UNFINISHED:
-                            read_on(drafting, drafter.model, tokens, start, base, out[READ], rows, states)
+                            read_on(drafting, drafter.model, tokens, start, base, done.read, rows, states)
                         elif walked > 0:
-                            out[READ] = min(out[READ], base)
+                            done.read = min(done.read, base)
             for place in range(proposed):
-                target_probs[place] = likelihood(verified, place, proposal[place])
-            target_probs[proposed] = likelihood(verified, accepted, written) if written >= 0 else 0.0
-        times[2] = now()
-        judged = min(proposed, accepted + (written != NONE))
-        out[SLOTS], out[PROPOSED] = count, proposed if count > 0 else UNFINISHED
-        out[ACCEPTED], out[WRITTEN] = accepted, written
-        out[USED], out[SPENT] = used, at - used
-        int_at = append(ints, int_at, out)
-        int_at = append(ints, int_at, read[unread : unread + proposed])
-        int_at = append(ints, int_at, slots[:proposed, 0])
-        int_at = append(ints, int_at, slots[:proposed, 1])
-        int_at = append(ints, int_at, tokens[: max(out[READ], base_of(slots, proposed))])
-        if written == UNFINISHED:
-            int_at = append(ints, int_at, notes[0, : out[DRAWN]])
-            int_at = append(ints, int_at, notes[1, : out[DRAWN]])
-        float_at = append(floats, float_at, times)
-        float_at = append(floats, float_at, accept_probs[:judged])
-        float_at = append(floats, float_at, target_probs[: proposed + 1])
-        float_at = append(floats, float_at, bounds[:proposed])
-        float_at = append(floats, float_at, draft_probs[: out[DRAWN]])
+                slot = made.slots[begin + place]
+                slot.target, slot.first, slot.end = proposal[place], slots[place, 0], slots[place, 1]
+                slot.q, slot.chance = bounds[place], accept_probs[place]
+                slot.likely = likelihood(verified, place, proposal[place])
+            slot = made.slots[begin + proposed]
+            slot.likely = likelihood(verified, accepted, written) if written >= 0 else 0.0
+        ended = now()
+        done.ended = ended
+        done.slots, done.proposed = count, proposed if count > 0 else UNFINISHED
+        done.accepted, done.written, done.spent = accepted, written, at - used
+        told = append(made.tokens, told, tokens[: max(done.read, base_of(slots, proposed))])
+        for place in range(done.drawn):
+            draw = made.draws[drew + place]
+            draw.place, draw.id, draw.prob = notes[0, place], notes[1, place], draft_probs[place]
+        drew += done.drawn
         left -= accepted + 1
         if is_shared(noise):
             noise.place[1] += accepted + 1
         if written < 0 or np.any(target.text.ends == written) or left < 1 or filled + width > len(logits):
-            return made + 1, int_at, float_at
+            return number + 1, filled, drew, told
         if not own_tokens and at + draws + width + SPARE > len(uniforms):
-            return made + 1, int_at, float_at
+            return number + 1, filled, drew, told
         length = spelled[written, 0]
         spelling = spelled[written, 1 : 1 + length]
         if length < 1 or (course.grows and length > 1 and not is_ngram(spelling, len(first), keys, info)):
-            return made + 1, int_at, float_at
+            return number + 1, filled, drew, told
         end = base_of(slots, accepted)
-        there = min(out[READ], end)
+        there = min(done.read, end)
         follow(drafter.text.seen, before, tokens[:end])
         mark_all(drafter.text.seen, spelling)
         mark(target.text.seen, written)
@@ -195,7 +178,7 @@ def rounds(
         given = own[: append(own, append(own, int64(0), tokens[there:end]), spelling)]
         drafter = Side(drafter.model, given, drafter.start + len(drafter.unread) + there, drafter.text)
         target = Side(target.model, np.full(1, written), target.start + unread + accepted, target.text)
-    return course.rounds, int_at, float_at
+    return course.rounds, filled, drew, told
 
 
 @compiled
