@@ -19,7 +19,8 @@ class LearningSettings(BaseSettings):
         "Training `idle`: most seconds by which answers without a pause delay an update.")
     cost_aware: bool = Field(True, description=
         "Learn only while the expected gain in speed pays for the training.")
-    update_interval: int = Field(4, ge=1, le=1_000_000, description="Answers of a line after which it is updated.")
+    update_interval: int = Field(4, ge=1, le=1_000_000, description=
+        "Answers of a line after which it is updated.")
     steps_per_update: int = Field(12, ge=1, le=1_000_000, description=
         "Optimiser steps of one update; fewer by default where the drafter has read this target.")
     batch_size: int = Field(8, ge=1, le=1024, description="Requests in one optimiser step.")
