@@ -182,6 +182,7 @@ def test_learning_after_each_answer(models: Any, expected: Any, tmp_path: Path) 
         learning.learnt()
 
 
+@pytest.mark.long
 def test_learning_beside_the_answers_between_them_and_where_its_process_is_killed(
     models: Any, expected: Any, tmp_path: Path
 ) -> None:

@@ -1,13 +1,11 @@
-"""What is written for vectors is numpy's, for vectors of either width, whatever is left over: products with
+"""What is written for vectors is numpy's, whatever is left over: products with
 weights in float32, in bfloat16 and packed, and attention to a cache in float32 and in float16."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from tests.support.narrow import WIDTHS, machine_code, run
+from tests.support.narrow import machine_code, run
 
 # As the app calls them, for arguments of the types that it compiles them for.
 GEMM = """
@@ -147,10 +145,6 @@ for dtype, dim, start in (
 """
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-def test_kernels(width: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    run(
-        {"gemm": GEMM, "packed": PACKED, "attention": ATTENTION},
-        width,
-        machine_code(width, request, tmp_path),
-    )
+def test_kernels(tmp_path: Path) -> None:
+    """For the vectors of this processor; `make test-narrow` checks the narrow ones of one with AVX-512."""
+    run({"gemm": GEMM, "packed": PACKED, "attention": ATTENTION}, machine_code(tmp_path))
