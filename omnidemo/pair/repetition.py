@@ -113,11 +113,12 @@ class Repetition:
 
 
 def tokens_within(seconds: float, answer: Generation) -> int:
-    """How many of an answer's tokens both lanes write in so many seconds, at least SHORTEST. A plain token is
-    taken to last as long as a round of the answer, which is an upper bound."""
+    """How many of an answer's tokens both lanes write in so many seconds, at least SHORTEST. A plain token
+    takes what the price list says, or else as long as a round of the answer, which is an upper bound."""
     count = len(answer.token_ids)
     spent = sum(done.seconds["total"] for done in answer.rounds)
-    both = spent / count + spent / len(answer.rounds) if spent else 0.0
+    plain = answer.metrics.get("plain_seconds") or (spent / len(answer.rounds) if spent else 0.0)
+    both = spent / count + plain if spent else 0.0
     return min(count, max(SHORTEST, int(seconds / both))) if both else count
 
 
