@@ -136,13 +136,7 @@ class ProcessWorker(Worker):
             while (result := pickle.load(process.stdout)) is None:
                 self._last_sign = time.monotonic()
         except Exception as error:  # the process has closed its pipe
-            self._kill()
-            with contextlib.suppress(OSError), process.stdin, process.stdout:
-                pass
-            raise WorkerError(
-                f"The training process ended unexpectedly (exit status {process.returncode}); it is started"
-                " again."
-            ) from error
+            raise self._ended(process) from error
         if isinstance(result, WorkerError):
             raise result
         return result
@@ -163,22 +157,36 @@ class ProcessWorker(Worker):
             process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment(), process_group=0
             )  # a group of its own, which the terminal's Ctrl-C does not reach
-            with self._state_lock:  # from here on `_kill` finds it
-                self._process, self._ready, closed = process, False, self._closed
-            if closed:
-                self._kill()
-            assert process.stdout
-            pickle.load(process.stdout)
-        except Exception as error:  # no further process is possible, or it ended at once
-            self._kill()
+        except Exception as error:  # no further process is possible
             raise WorkerError(
                 f"The training process could not be started: {str(error) or type(error).__name__}"
             ) from error
+        with self._state_lock:  # from here on `_kill` finds it
+            self._process, self._ready, closed = process, False, self._closed
+        if closed:
+            self._kill()
+        assert process.stdout
+        try:
+            pickle.load(process.stdout)
+        except Exception as error:
+            raise self._ended(process) from error
         with self._state_lock:
             self._ready = True
             if self._paused:
                 _signal(process, True)
         return process
+
+    def _ended(self, process: subprocess.Popen[bytes]) -> WorkerError:
+        """What is said of a process that closed its pipe. It is made sure that it has ended."""
+        self._kill()
+        with contextlib.suppress(OSError):
+            for pipe in (process.stdin, process.stdout):
+                assert pipe
+                pipe.close()
+        return WorkerError(
+            f"The training process ended unexpectedly (exit status {process.returncode}); it is started"
+            " again."
+        )
 
     def _kill(self) -> None:
         if process := self._process:
