@@ -109,11 +109,12 @@ def _stream(
     }
     began = time.perf_counter()
     with client.stream("POST", "/v1/chat/completions", json=body) as answer:
-        lines = [line.removeprefix("data: ") for line in answer.iter_lines() if line]
+        lines = [line for line in answer.iter_lines() if line]
     waited = time.perf_counter() - began
-    if answer.status_code != 200 or lines[-1] != "[DONE]":
+    if answer.status_code != 200 or lines[-1] != "data: [DONE]":
         raise RuntimeError(f"the app did not answer: {' '.join(lines)[:300]}")
-    *rounds, last, usage = (json.loads(line) for line in lines[:-1])
+    told = [line.removeprefix("data: ") for line in lines if line.startswith("data: ")]  # else a sign of life
+    *rounds, last, usage = (json.loads(line) for line in told[:-1])
     text = "".join(one["choices"][0]["delta"].get("content", "") for one in [*rounds, last])
     pace = last["omnidemo"]["tokens_per_second"]
     return text, usage["usage"]["completion_tokens"], len(rounds), pace, waited

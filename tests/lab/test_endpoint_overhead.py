@@ -9,10 +9,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import httpx
 import pytest
 
 from lab.overhead import endpoint_overhead
-from lab.overhead.endpoint_overhead import Paired, run, summary
+from lab.overhead.endpoint_overhead import Paired, _stream, run, summary
 from omnidemo.core.config import Settings
 from omnidemo.serving.services import Services
 from tests.support.running_app import free_port, running
@@ -44,6 +45,18 @@ def test_only_whole_answers_with_the_same_text_count() -> None:
     assert (count, middle) == (3, 0.9) and low == pytest.approx(0.85) and high == pytest.approx(0.95)
     with pytest.raises(ValueError, match="take fewer tokens, or more prompts"):
         summary(pairs, 9)
+
+
+def test_signs_of_life_while_a_prompt_is_read_are_no_rounds() -> None:
+    body = (
+        ': reading the prompt, 512 of 900 tokens\n\ndata: {"choices": [{"delta": {"content": "An"}}]}\n\n'
+        'data: {"choices": [{"delta": {}}], "omnidemo": {"tokens_per_second": 9.0}}\n\n'
+        'data: {"choices": [], "usage": {"completion_tokens": 2}}\n\ndata: [DONE]\n\n'
+    )
+    transport = httpx.MockTransport(lambda _: httpx.Response(200, text=body))
+    with httpx.Client(base_url="http://app", transport=transport) as client:
+        text, tokens, events, pace, _ = _stream(client, Settings(), "a", 2)
+    assert (text, tokens, events, pace) == ("An", 2, 1, 9.0)
 
 
 def test_both_ways_give_the_same_answer(monkeypatch: pytest.MonkeyPatch) -> None:
