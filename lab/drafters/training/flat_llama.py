@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerBase
 
+WINDOW = 512  # where a drafter of answers begins to guess worse (notebook/drafter-window.md)
 SHARD = "9MB"  # of a weights file: small enough for every git host without large-file storage
 EMBEDDING, LAST_NORM = "model.embed_tokens.weight", "model.norm.weight"
 PARTS = (
@@ -89,7 +90,7 @@ def config_of(shape: Shape, **tokens: Any) -> LlamaConfig:
         num_attention_heads=shape.heads,
         num_key_value_heads=shape.heads,
         head_dim=shape.head_dim,
-        max_position_embeddings=2048,
+        max_position_embeddings=WINDOW,
         rms_norm_eps=1e-6,
         tie_word_embeddings=True,
         **tokens,
