@@ -25,7 +25,7 @@ class Laboratory(Commands):
 
 
 HELP = (
-    "The laboratory: races, shapes, experiments, equality, torture, and data and training of drafters."
+    "The laboratory: races, experiments, equality, torture, and data and training of drafters."
     " lab/README.md says more."
 )
 app = typer.Typer(
@@ -35,7 +35,6 @@ for command in (
     speed_commands.bench,
     speed_commands.gains,
     speed_commands.arena,
-    speed_commands.bench_shapes,
     overhead_commands.bench_endpoint,
     overhead_commands.bench_replicas,
     overhead_commands.bench_memory,
@@ -48,7 +47,7 @@ for command in (
     model_commands.rows,
     model_commands.train,
     model_commands.ceilings,
-    model_commands.seeds,
+    model_commands.ways,
     model_commands.learning,
     model_commands.steps,
     page_commands.recorded_run,

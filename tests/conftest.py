@@ -22,7 +22,7 @@ from omnidemo.backends import compile_kernels, processor, thread_pool  # noqa: E
 from omnidemo.learning.distill import process_worker  # noqa: E402
 from omnidemo.pair import pair_prices  # noqa: E402
 from omnidemo.serving import gc_pauses  # noqa: E402
-from tests.support.cli import cli, lab_cli, names  # noqa: E402, F401  (fixtures)
+from tests.support.cli import cli, lab_cli, names, prompts  # noqa: E402, F401  (fixtures)
 from tests.support.fetched import MARKED, needed, qwen_file, smollm2_file  # noqa: E402, F401
 from tests.support.models import models  # noqa: E402, F401  (a fixture)
 from tests.support.trained_pair import DRAFTER, TARGET  # noqa: E402

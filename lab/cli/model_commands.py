@@ -160,7 +160,7 @@ def ceilings(
     score_all(drafter, targets, shards, most, costs, step * (len(drafter) // len(step)), typer.echo)
 
 
-def seeds(
+def ways(
     target: Annotated[str, typer.Option(help="NAME=MODEL: whose answers NAME in the shards are.")],
     shards: Shards,
     drafter: Annotated[str, typer.Option(help="The drafter, by any of its names.")] = "bundled/drafter-3",
@@ -179,7 +179,7 @@ def seeds(
     """What trees of candidates, overlap, a lenient judge, blocks and windows would bring along recorded
     answers, at given prices."""
     from lab.drafters.ceilings import Prices
-    from lab.seeds.seed_table import seeds as tables
+    from lab.ways.way_tables import tables
 
     name, _, model = target.partition("=")
     sizes = [int(one) for one in windows.split(",") if one]

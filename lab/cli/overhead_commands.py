@@ -10,18 +10,19 @@ import typer
 from omnidemo.cli.common import collect, collected, read_settings, show
 from omnidemo.cli.options import Drafter, Out, Target
 
-Folder = Annotated[Path | None, typer.Option("--out", help="Folder of the results; default storage/bench.")]
+Topic = Annotated[str, typer.Option(help="The prompts' topic; explanations are long.")]
+Sample = Annotated[int, typer.Option(min=2, help="Bundled prompts.")]
+Passes = Annotated[int, typer.Option(min=1, help="Times that every prompt is answered.")]
+Longest = Annotated[int, typer.Option(min=2, help="Longest answer.")]
 
 
 def bench_endpoint(
     target: Target = None,
     drafter: Drafter = None,
-    passes: Annotated[int, typer.Option(min=1, help="Times that every prompt is answered both ways.")] = 3,
-    prompts: Annotated[int, typer.Option(min=2, help="Bundled prompts.")] = 20,
-    domain: Annotated[str, typer.Option(help="Their topic; explanations are long.")] = "explain",
-    max_new_tokens: Annotated[
-        int, typer.Option(min=2, help="Tokens of an answer; shorter ones do not count.")
-    ] = 128,
+    passes: Passes = 3,
+    prompts: Sample = 20,
+    domain: Topic = "explain",
+    max_new_tokens: Longest = 128,
 ) -> None:
     """Time streamed answers of the endpoint, from another process, against calls of the Python API, in turns,
     on the same rounds."""
@@ -45,9 +46,9 @@ def link(
         str, typer.Option(help="Milliseconds there and back, with commas between.")
     ] = "1,5,20,50,100,200",
     loss: Annotated[float, typer.Option(min=0.0, max=0.5, help="Share of chunks that come late.")] = 0.0,
-    prompts: Annotated[int, typer.Option(min=1, help="Bundled prompts.")] = 8,
-    domain: Annotated[str, typer.Option(help="Their topic.")] = "explain",
-    max_new_tokens: Annotated[int, typer.Option(min=2, help="Longest answer.")] = 96,
+    prompts: Sample = 8,
+    domain: Topic = "explain",
+    max_new_tokens: Longest = 96,
     longest_draft: Annotated[int, typer.Option(min=1, max=32, help="Longest draft.")] = 32,
     by_list: Annotated[
         bool, typer.Option("--charged", help="No server and no clock: rounds are charged by a list.")
@@ -78,10 +79,10 @@ def bench_replicas(
         str, typer.Option(help="Numbers of replicas, with commas between, each on a node of its own.")
     ] = "1,2",
     clients: Annotated[int, typer.Option(min=1, help="Answers at once.")] = 4,
-    passes: Annotated[int, typer.Option(min=1, help="Times that every prompt is answered.")] = 3,
-    prompts: Annotated[int, typer.Option(min=2, help="Bundled prompts.")] = 24,
-    domain: Annotated[str, typer.Option(help="Their topic.")] = "explain",
-    max_new_tokens: Annotated[int, typer.Option(min=2, help="Longest answer.")] = 128,
+    passes: Passes = 3,
+    prompts: Sample = 24,
+    domain: Topic = "explain",
+    max_new_tokens: Longest = 128,
 ) -> None:
     """Time replicas of a pair, run by Ray on this machine, beside one process; and weigh what goes between
     them and the app."""
@@ -104,11 +105,11 @@ def bench_memory(
     csv: Out,
     target: Target = None,
     drafter: Drafter = None,
-    domain: Annotated[str, typer.Option(help="Bundled topic of the requests.")] = "maths",
+    domain: Topic = "maths",
     prompts: Annotated[Path | None, typer.Option(help="JSON Lines instead.")] = None,
     requests: Annotated[int, typer.Option(min=1)] = 1000,
     every: Annotated[int, typer.Option(min=1, help="Requests between two samples.")] = 100,
-    max_new_tokens: Annotated[int, typer.Option(min=1, help="Longest answer.")] = 64,
+    max_new_tokens: Longest = 64,
     steps: Annotated[int | None, typer.Option(min=1, help="Optimiser steps of an update.")] = None,
     public: Annotated[bool, typer.Option(help="Each is a visitor of a public app.")] = False,
 ) -> None:

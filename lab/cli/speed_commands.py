@@ -1,4 +1,4 @@
-"""The commands that time: bench, gains, arena, bench-shapes."""
+"""The commands that time: bench, gains, arena."""
 
 from __future__ import annotations
 
@@ -209,57 +209,3 @@ def arena(
         compile_kernels.wait()
     with collected(lanes.run(order, pair)):
         told()
-
-
-def bench_shapes(
-    shape: Annotated[
-        list[str] | None,
-        typer.Option(help="Targets' shapes, in order; default: qwen2.5-0.5b, -1.5b and -7b."),
-    ] = None,
-    drafter_shape: Annotated[str, typer.Option(help="The drafter's shape.")] = "llama-68m",
-    device: Annotated[
-        str | None, typer.Option(help="cpu, cuda or cuda:N; default OMNIDEMO_DEVICE, else auto.")
-    ] = None,
-    dtype: Annotated[
-        str | None, typer.Option(help="Default OMNIDEMO_DTYPE, else bfloat16, on a CPU float32.")
-    ] = None,
-    draft_lengths: Annotated[
-        str, typer.Option(help="Drafter tokens per round, with commas between.")
-    ] = "2,3,4,5,6,7,8",
-    rounds: Annotated[int, typer.Option(min=2, help="Timed rounds of an answer.")] = 20,
-    repeats: Annotated[int, typer.Option(min=1, help="Answers of each runner and draft length.")] = 5,
-    temperature: Annotated[float, typer.Option(min=0.0, help="0 is greedy.")] = 0.0,
-    threads: Annotated[
-        int | None, typer.Option(min=1, help="CPU threads; default by the target's size.")
-    ] = None,
-    out: Folder = None,
-    quick: Quick = False,
-) -> None:
-    """Time rounds of models of real sizes with random weights and scripted acceptance, by the fast runners
-    and by the general ones.
-
-    Writes shapes.csv (every answer) and shapes.md.
-    """
-    settings = read_settings(device=device, dtype=dtype, threads=threads, training="off")
-    from lab.shapes import shape_report
-    from lab.shapes.real_shapes import TARGETS, TINY
-    from lab.shapes.shape_rounds import ShapesRequest, run
-    from omnidemo.serving.measuring.prompt_files import numbers
-    from omnidemo.serving.measuring.report_tables import group_by
-
-    lengths = numbers(draft_lengths, "--draft-lengths")
-    if quick:
-        shape, drafter_shape, rounds, repeats = [TINY[0]], TINY[1], 3, 1
-    order = ShapesRequest(
-        out or settings.storage / "bench", shape or TARGETS, drafter_shape, settings.device, settings.dtype,
-        lengths, rounds, repeats,
-        temperature, settings.threads, command_line("lab"),
-    )  # fmt: skip
-    with collected(run(order)) as rows:
-        for name, mine in group_by(rows, lambda row: row.shape).items():
-            headings, lines = shape_report.table(mine, shape_report.ROUNDS)
-            show(headings, lines, title=f"{name}, drafter {drafter_shape}")
-            show(*shape_report.table(mine, shape_report.PASSES))
-            typer.echo("\n".join(shape_report.verdicts(mine)))
-        if rows:
-            typer.echo(f"{shape_report.NOTE}\nRows and tables: {order.out}", err=True)

@@ -116,10 +116,10 @@ class Simulation:
         """(ids proposed, accepted, ms of drafting) of the round that begins at a token of the answer."""
         ids = guesses.answer.ids[at:]
         if self.way == "oracle":
-            right = _leading(
+            right = leading(
                 token == wanted for token, wanted in zip(copied.ids if copied else (), ids, strict=False)
             )
-            guessed = min(LONGEST, _leading(guesses.right[at:]))
+            guessed = min(LONGEST, leading(guesses.right[at:]))
             count = guessed if guessed > right else right
             best = max(range(count + 1), key=lambda kept: kept * self._worth - self._rows[kept + 1])
             return (
@@ -132,7 +132,7 @@ class Simulation:
             assert copied is not None or not count
             return (
                 count,
-                _leading(
+                leading(
                     token == wanted
                     for token, wanted in zip(copied.ids[:count] if copied else (), ids, strict=False)
                 ),
@@ -160,7 +160,7 @@ class Simulation:
             chance *= self.acceptance(float(guesses.sure[place]))
             chances.append(chance)
         count, _ = self._best(chances)
-        accepted = _leading(guesses.right[at : at + count])
+        accepted = leading(guesses.right[at : at + count])
         for place in range(at, min(at + accepted + 1, at + count)):
             self.acceptance.learn((float(guesses.sure[place]), float(guesses.right[place])))
         # what was not proposed teaches too: else a class that seems bad once stays so
@@ -169,7 +169,7 @@ class Simulation:
         return count, accepted, spent
 
 
-def _leading(values: Iterable[bool]) -> int:
+def leading(values: Iterable[bool]) -> int:
     """How many are true before the first that is not."""
     count = 0
     for value in values:

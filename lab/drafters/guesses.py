@@ -4,17 +4,20 @@ before."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from transformers import AutoModelForCausalLM
 
 from lab.drafters.shards import Recorded
 from lab.drafters.spelling import Spelling
 from omnidemo.core.records import Trace
 from omnidemo.learning.distill.losses import Positions, positions, spelled
 from omnidemo.learning.distill.trace_agreement import agreement
+from omnidemo.models import model_files
 
 
 @dataclass(slots=True)
@@ -30,6 +33,12 @@ class Guesses:
     same: NDArray[np.float64]
     right: NDArray[np.bool_]
     sure: NDArray[np.float64]
+
+
+def load_drafter(name: str) -> Any:
+    """A drafter by any of its names, as `transformers` computes it."""
+    folder = model_files.find(name, hub=False)
+    return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
 
 
 def trace_of(answer: Recorded, spelling: Spelling) -> tuple[Trace, int] | None:
@@ -73,18 +82,25 @@ def guess(model: Any, answer: Recorded, spelling: Spelling) -> Guesses | None:
     logits = model(torch.from_numpy(trace.drafter_ids.astype(np.int64))[None]).logits[0].float()
     agreed, same = agreement(logits[at.rows[:, 1]], at)
     right, sure = _chosen(penalised(logits, trace.drafter_ids, first, answer.penalty)[at.rows[:, 1]], at)
-    places = spelled(trace)
-    single = trace.lengths[places] == 1
-    places = np.concatenate([places[single], places[~single]])  # the order of `positions`
-
-    def spread(values: torch.Tensor) -> NDArray[Any]:
-        whole = np.zeros(len(trace.starts))
-        whole[places] = values.numpy()
-        return whole
-
+    places = places_of(trace)
     lengths = np.zeros(len(trace.starts), np.int32)
     lengths[places] = trace.lengths[places]
+    spread = partial(at_places, places, len(lengths))
     return Guesses(answer, lengths, spread(agreed), spread(same), spread(right) > 0, spread(sure))
+
+
+def places_of(trace: Trace) -> NDArray[np.int64]:
+    """The tokens that have positions, in the order of `positions`."""
+    places = np.flatnonzero(spelled(trace))
+    single = trace.lengths[places] == 1
+    return np.concatenate([places[single], places[~single]])
+
+
+def at_places(places: NDArray[np.int64], tokens: int, values: torch.Tensor) -> NDArray[Any]:
+    """[tokens, …]: the values [n, …] at their places, 0 elsewhere."""
+    whole = np.zeros((tokens, *values.shape[1:]))
+    whole[places] = values.numpy()
+    return whole
 
 
 def penalised(logits: torch.Tensor, ids: NDArray[np.int32], first: int, penalty: float) -> torch.Tensor:

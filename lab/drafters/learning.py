@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain, cycle, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from lab.drafters.prompt_sets import Prompt, some
+from lab.experiments.arm import with_labels_of_the_paper
 from omnidemo.core.config import Settings
 from omnidemo.core.private_folders import replacing
 from omnidemo.core.records import Trace
@@ -109,7 +110,7 @@ def learn(
 
         def observed() -> Iterator[int]:
             for count, trace in enumerate(_in_turns(taught, requests, seed, *then), 1):
-                judged.observe(replace(trace, first_ids=None, first_p=None) if direct else trace)
+                judged.observe(with_labels_of_the_paper(trace) if direct else trace)
                 judged.run_pending()
                 if judged.status().error:
                     raise RuntimeError(judged.status().error)

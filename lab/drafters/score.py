@@ -11,6 +11,7 @@ import numpy as np
 
 from lab.drafters.ceilings import WAYS, Prices, simulate
 from lab.drafters.guesses import Guesses
+from omnidemo.serving.measuring.report_tables import markdown_table
 
 FIXED = 4  # guesses of a draft of fixed length
 ALL = "all"  # the last row of a table
@@ -80,7 +81,7 @@ def agreement_table(found: Sequence[Guesses]) -> str:
     for guesses in found:
         total.add(guesses)
     rows.append([ALL, f"{total.answers}", f"{total.tokens}", *(f"{cell:.3f}" for cell in total.cells)])
-    return table(heads, rows)
+    return markdown_table(heads, rows)
 
 
 def speed_table(found: Sequence[Guesses], prices: Prices, ends: Sequence[int], drawn: bool) -> str:
@@ -103,7 +104,7 @@ def speed_table(found: Sequence[Guesses], prices: Prices, ends: Sequence[int], d
             for way in WAYS
         }
         rows.append(["median", *(f"{middle[way][0]:.2f}, {middle[way][1]:.2f} ×" for way in WAYS)])
-    return table(["set", *WAYS], rows)
+    return markdown_table(["set", *WAYS], rows)
 
 
 def change_table(pairs: Sequence[tuple[Guesses, Guesses]], times: Sequence[tuple[float, float]]) -> str:
@@ -124,9 +125,6 @@ def change_table(pairs: Sequence[tuple[Guesses, Guesses]], times: Sequence[tuple
         errors = values.std(0, ddof=1) / len(values) ** 0.5 if len(values) > 1 else np.full(3, np.nan)
         cells = (f"{mean:+.3f} ± {error:.3f}" for mean, error in zip(values.mean(0), errors, strict=True))
         rows.append([name, f"{len(values)}", *cells])
-    return table(["set", "answers", "agreement", "same", "tokens a second, copies and guesses"], rows)
-
-
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [heads, ["---"] * len(heads), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return markdown_table(
+        ["set", "answers", "agreement", "same", "tokens a second, copies and guesses"], rows
+    )

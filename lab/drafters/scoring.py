@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-import torch
-from transformers import AutoModelForCausalLM
-
 from lab.drafters.ceilings import Prices, times
 from lab.drafters.corpus import few, vocabulary_of
-from lab.drafters.guesses import Guesses, guess
+from lab.drafters.guesses import Guesses, guess, load_drafter
 from lab.drafters.score import agreement_table, change_table, speed_table
 from lab.drafters.shards import read_shards
 from lab.drafters.spelling import Spelling
-from omnidemo.models import model_files
 from omnidemo.vocabulary.vocabulary import Vocabulary
 
 
@@ -48,8 +44,7 @@ def score_all(
 
 def guesses_of(drafter: str, name: str, target: Vocabulary, shards: Path, most: int) -> list[Guesses]:
     """Of a drafter along a target's answers; without those that it cannot spell."""
-    folder = model_files.find(drafter, hub=False)
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    model = load_drafter(drafter)
     spelling = Spelling(target, vocabulary_of(drafter))
     made = (guess(model, answer, spelling) for answer in few(read_shards(shards, name), most))
     return [one for one in made if one is not None]

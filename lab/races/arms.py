@@ -15,8 +15,8 @@ from lab.races.floor import Pass
 from lab.races.machine import synchronise
 from lab.races.watch import bare, own_runner, take_reads, unwatched_cache, waiting_clock
 from omnidemo.backends.fused_llama import FusedLlama
+from omnidemo.core.config.answer_options import Policy
 from omnidemo.core.records import STAGES, Generation
-from omnidemo.decoding.draft_policy import Policy
 from omnidemo.pair.pair import Pair
 
 

@@ -15,12 +15,13 @@ from lab.equality.silence import quietly
 from lab.races.arms import Answer, Arm, OurArm, Request
 from lab.races.assisted import ASSISTED, DEFAULTS, LOOKUP, PLAIN, PLAIN_BF16, Peer, TheirArm
 from lab.races.floor import Shape, floor
-from lab.races.machine import Probe, cores
+from lab.races.machine import Probe
 from lab.races.speed_report import COLUMNS, Row
 from lab.races.watch import watched
 from omnidemo.backends import bf16_weights
 from omnidemo.core.config import Settings
-from omnidemo.decoding.draft_policy import Policy
+from omnidemo.core.config.answer_options import Policy
+from omnidemo.core.resources import usable_cores
 from omnidemo.decoding.methods import BASELINE, fitting, make_method
 from omnidemo.pair.in_turns import rotated
 from omnidemo.pair.pair import Pair
@@ -138,7 +139,7 @@ class Contest:
         for side in dict.fromkeys(arm.side for arm in arms):
             chosen = [next(arm for arm in arms if arm.method == method) for method in wanted[side]]
             times: dict[int, float] = {}
-            for count in (count for count in THREADS if count <= cores()):
+            for count in (count for count in THREADS if count <= usable_cores()):
                 self.threads[side] = count
                 times[count] = sum(min(self._seconds(arm, request) for _ in range(3)) for arm in chosen)
                 if times[count] > 1.2 * min(times.values()):

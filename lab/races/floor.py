@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from lab.races.machine import Probe
 from omnidemo.backends.compiled_passes import CompiledPasses
-from omnidemo.backends.runner import Runner
 from omnidemo.models.load import LanguageModel
 
 
@@ -36,14 +34,9 @@ class Shape:
 
     @classmethod
     def of(cls, model: LanguageModel, compact: bool = True) -> Shape:
-        """Of a loaded model with attention in every layer. Experts count as if all were read."""
-        config: Any = model.config.get_text_config(decoder=True)
-        return cls.counted(model.runner, config, compact)
-
-    @classmethod
-    def counted(cls, runner: Runner, config: Any, compact: bool = True) -> Shape:
-        """Of a runner whose model has this configuration. `compact`: its passes may read float32 weights from
-        a form of fewer bytes."""
+        """Of a loaded model with attention in every layer. Experts count as if all were read. `compact`: its
+        passes may read float32 weights from a form of fewer bytes."""
+        runner, config = model.runner, model.config.get_text_config(decoder=True)
         unique = list({one.data_ptr(): one for one in runner.weights().values()}.values())
         # one of them is the output layer
         tables = [one for one in unique if one.dim() == 2 and len(one) == runner.rows]

@@ -29,7 +29,7 @@ def facts(device: torch.device) -> dict[str, Any]:
     """CPU or GPU, cores, load, versions and commit: what has to stand beside a figure."""
     known: dict[str, Any] = {
         "cpu": _cpu(),
-        "cores": cores(),
+        "cores": usable_cores(),
         "load": [round(value, 2) for value in os.getloadavg()] if hasattr(os, "getloadavg") else None,
         "system": platform.platform(),
         "python": platform.python_version(),
@@ -39,10 +39,6 @@ def facts(device: torch.device) -> dict[str, Any]:
     if device.type == "cuda":
         known |= {"gpu": torch.cuda.get_device_name(device), "cuda": torch.version.cuda}
     return known | {name: importlib.metadata.version(name) for name in LIBRARIES}
-
-
-def cores() -> int:
-    return usable_cores()
 
 
 def _cpu() -> str:
@@ -78,17 +74,15 @@ def synchronise(device: torch.device) -> None:
 class Probe:
     """Bandwidth and rate of a device, each measured once for a size and number of threads."""
 
-    def __init__(self, device: torch.device, dtype: torch.dtype, largest: int | None = None) -> None:
-        """`largest`: bytes of a working set at most, where caches are smaller than that and more would not
-        fit the memory."""
-        self.device, self.dtype, self.largest = device, dtype, largest
+    def __init__(self, device: torch.device, dtype: torch.dtype) -> None:
+        self.device, self.dtype = device, dtype
         self._bandwidth: dict[tuple[int, int], float] = {}
         self._rate: dict[int, float] = {}
 
     def bandwidth(self, size: int, threads: int) -> float:
         """Bytes a second at which a matrix-vector product, or a sum, reads a working set of `size` bytes
         again and again."""
-        size = _rounded(min(size, self.largest or size))
+        size = _rounded(size)
         if (size, threads) not in self._bandwidth:
             columns = 512
             rows = max(1, size // (columns * self.dtype.itemsize))

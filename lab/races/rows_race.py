@@ -21,8 +21,9 @@ import torch
 from lab.measured_rows import make_writable
 from lab.races.engine_process import EngineFailed, EngineProcess
 from lab.races.engines import LLAMA_CPP, OURS, TRANSFORMERS, Facts
-from lab.races.machine import cores, facts
+from lab.races.machine import facts
 from omnidemo.core.config import Settings
+from omnidemo.core.resources import usable_cores
 from omnidemo.decoding.contexts import common_prefix
 from omnidemo.models.gguf.sources import is_gguf
 from omnidemo.models.load import pick_device
@@ -109,7 +110,7 @@ class Race:
     def __init__(self, order: RaceRequest, settings: Settings) -> None:
         self.order, self.left_out, self.found = order, list[str](), list[Raced]()
         self._settings = known_settings(settings.model_copy(update={"target": order.target}))
-        self.threads = settings.threads or cores()
+        self.threads = settings.threads or usable_cores()
         self._wanted = self._entries()
         self._processes: list[EngineProcess] = []
         self._answer: list[int] = []  # ours

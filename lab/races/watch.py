@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from time import perf_counter
@@ -42,8 +42,42 @@ class Read:
 _order = itertools.count()
 
 
-class WrappedCache:
-    """A cache around another."""
+class Watched:
+    """A runner that notes what is read through it: positions before, ids, rows, a number that grows, and how
+    many draws were read after that. A note costs well under a microsecond."""
+
+    def __init__(self, runner: Runner) -> None:
+        self.runner = runner
+        self.rows, self.max_positions, self.parameters = runner.rows, runner.max_positions, runner.parameters
+        self.device, self.dtype = runner.device, runner.dtype
+        self.notes: list[tuple[int, Sequence[int], int, int, int]] = []
+
+    def new_cache(self) -> KVCache:
+        cache: WatchedFusedCache | WatchedCache
+        if isinstance(self.runner, FusedLlama):
+            cache = WatchedFusedCache(self.runner)
+        else:
+            cache = WatchedCache(self.runner.new_cache())
+        cache.notes = self.notes
+        return cache
+
+    def spare(self, most: int) -> int:
+        return self.runner.spare(most)
+
+    def copy(self) -> Runner:
+        return Watched(self.runner.copy())
+
+    def weights(self) -> dict[str, Tensor]:
+        return self.runner.weights()
+
+    def overwrite(self, named: Mapping[str, Tensor]) -> None:
+        self.runner.overwrite(named)
+
+
+class WatchedCache:
+    """A cache around another, whose passes are noted."""
+
+    notes: list[Any]
 
     def __init__(self, cache: KVCache) -> None:
         self.cache, self.length, self.max_positions = cache, cache.length, cache.max_positions
@@ -53,6 +87,7 @@ class WrappedCache:
         return self.cache.nbytes
 
     def forward(self, ids: Sequence[int], last: int, stats_at: float | None = None) -> Pass:
+        self.notes.append((self.length, ids, last, next(_order), 0))
         read = self.cache.forward(ids, last, stats_at)
         self.length = self.cache.length
         return read
@@ -62,64 +97,13 @@ class WrappedCache:
         return self.length
 
 
-class WrappedRunner:
-    """A runner around another, whose caches are those that `make_cache` makes."""
-
-    def __init__(self, runner: Runner, make_cache: Callable[[Runner], KVCache]) -> None:
-        self.runner, self._make_cache = runner, make_cache
-        self.rows, self.max_positions, self.parameters = runner.rows, runner.max_positions, runner.parameters
-        self.device, self.dtype = runner.device, runner.dtype
-
-    def new_cache(self) -> KVCache:
-        return self._make_cache(self.runner)
-
-    def spare(self, most: int) -> int:
-        return self.runner.spare(most)
-
-    def copy(self) -> Runner:
-        return WrappedRunner(self.runner.copy(), self._make_cache)
-
-    def weights(self) -> dict[str, Tensor]:
-        return self.runner.weights()
-
-    def overwrite(self, named: Mapping[str, Tensor]) -> None:
-        self.runner.overwrite(named)
-
-
-class Watched(WrappedRunner):
-    """A runner that notes what is read through it: positions before, ids, rows, a number that grows, and what
-    was drawn and read after that. A note costs well under a microsecond."""
-
-    def __init__(self, runner: Runner) -> None:
-        super().__init__(runner, self._watch)
-        self.notes: list[tuple[int, Sequence[int], int, int, Sequence[int]]] = []
-
-    def copy(self) -> Runner:
-        return Watched(self.runner.copy())
-
-    def _watch(self, runner: Runner) -> KVCache:
-        cache: WatchedFusedCache | WatchedCache = (
-            WatchedFusedCache(runner) if isinstance(runner, FusedLlama) else WatchedCache(runner.new_cache())
-        )
-        cache.notes = self.notes
-        return cache
-
-
-class WatchedCache(WrappedCache):
-    notes: list[Any]
-
-    def forward(self, ids: Sequence[int], last: int, stats_at: float | None = None) -> Pass:
-        self.notes.append((self.length, ids, last, next(_order), ()))
-        return super().forward(ids, last, stats_at)
-
-
 class WatchedFusedCache(FusedCache):
     """The same for a cache that backends know, and that makes more than passes."""
 
     notes: list[Any]
 
     def forward(self, ids: Sequence[int], last: int, stats_at: float | None = None) -> Pass:
-        self.notes.append((self.length, ids, last, next(_order), ()))
+        self.notes.append((self.length, ids, last, next(_order), 0))
         return super().forward(ids, last, stats_at)
 
     def roll_out(
@@ -129,7 +113,7 @@ class WatchedFusedCache(FusedCache):
         found = super().roll_out(order, ids, row, state)
         if found is not None:
             del self.notes[noted:]  # what it read by a pass of its own is a part of this
-            self.notes.append((before, ids, 1, next(_order), [*found.read, *[0] * found.vain]))
+            self.notes.append((before, ids, 1, next(_order), len(found.read) + found.vain))
         return found
 
     def make_rounds(
@@ -142,13 +126,13 @@ class WatchedFusedCache(FusedCache):
         start = wanted.at
         for made in rounds or ():
             if isinstance(drafter, WatchedFusedCache):
-                drafted = [*made.drafted[: made.read], *[0] * made.vain]
-                begun = theirs + made.key.draft_len - start.draft_len - len(made.given)
-                drafter.notes.append((begun, made.given, 1, next(_order), drafted))
+                first, drawn = made.reads
+                begun = theirs + made.key.draft_len - start.draft_len - first
+                drafter.notes.append((begun, [0] * first, 1, next(_order), drawn))
             if made.proposal is not None:
                 read, rows = [*newest, *made.proposal], len(made.proposal) + 1
                 begun = before + made.key.target_len - start.target_len - len(newest)
-                self.notes.append((begun, read, rows, next(_order), ()))
+                self.notes.append((begun, read, rows, next(_order), 0))
                 token = None if made.result is None else made.result.next_token
                 newest = [] if token is None else [token]
         return rounds
@@ -166,10 +150,8 @@ def take_reads(model: LanguageModel) -> list[Read]:
     reads: list[Read] = []
     for start, ids, rows, order, drawn in model.runner.notes:
         reads += [Read(start, ids, rows, (order, 0))] if ids else []
-        reads += [
-            Read(start + len(ids) + place, [token], 1, (order, place + 1))
-            for place, token in enumerate(drawn)
-        ]
+        # what a token says does not change what its pass costs
+        reads += [Read(start + len(ids) + place, [0], 1, (order, place + 1)) for place in range(drawn)]
     model.runner.notes.clear()
     return reads
 

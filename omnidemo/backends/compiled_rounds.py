@@ -75,11 +75,8 @@ class MadeRound:
     rollout: Rollout | None = None
     proposal: list[int] | None = None  # target tokens; None where they were not verified
     stats: RowStats | None = None  # of the verification rows; None likewise
-    # for `lab/races/watch.py` and tests
-    given: Sequence[int] = ()  # ids that the drafter read before it drew
-    drafted: Sequence[int] = ()  # kept drafter tokens of the draft
-    read: int = 0  # those of them that the drafter has read
-    vain: int = 0  # further tokens that it read and discarded
+    # ids that the drafter read before it drew, and draws that it read, discarded ones too (for lab's `watch`)
+    reads: tuple[int, int] = (0, 0)
 
 
 def make_rounds(
@@ -132,15 +129,14 @@ def make_rounds(
     )  # fmt: skip
     left_of_last = Rollout([], [], [], draft.distributions, [], draft.rows, draft.states)
     row_stats = RowStats(logits, stats, order.sampling.temperature)
-    return _unpack(made, sizes, wanted, given, row_stats, left_of_last)
+    return _unpack(made, sizes, wanted, len(given), row_stats, left_of_last)
 
 
 def _unpack(
-    made: Made, sizes: Sequence[int], wanted: RoundsRequest, given: Sequence[int], stats: RowStats,
-    last: Rollout,
+    made: Made, sizes: Sequence[int], wanted: RoundsRequest, given: int, stats: RowStats, last: Rollout,
 ) -> list[MadeRound]:  # fmt: skip
-    """The rounds that a call has made, as the `sizes` of its arrays say. `stats`: those of all their rows;
-    `last`: what the last round left behind."""
+    """The rounds that a call has made, as the `sizes` of its arrays say. `given`: ids that the drafter
+    read before the first; `stats`: those of all their rows; `last`: what the last round left behind."""
     found, all_slots, all_draws, tokens = (
         part[:size].tolist() for part, size in zip(made, sizes, strict=True)
     )
@@ -180,13 +176,12 @@ def _unpack(
                 key, min(budget, left), result,
                 (done.had_drafted - done.began, done.ended - done.had_drafted), spent,
                 (accepted, min(read, end)) if follows else (size, read), rollout,
-                [slot.target for slot in slots] if verified else None, verification, given, drafted, read,
-                done.passes - read,
+                [slot.target for slot in slots] if verified else None, verification, (given, done.passes),
             )
         )  # fmt: skip
         if follows:
             spelled = wanted.map.spelling(token) or ()
-            given, left = [*drafted[min(read, end) : end], *spelled], left - accepted - 1
+            given, left = end - min(read, end) + len(spelled), left - accepted - 1
             key = replace(
                 key, target_len=key.target_len + accepted + 1, draft_len=key.draft_len + end + len(spelled),
                 last_id=token, rng_position=key.rng_position + (0 if greedy else spent),

@@ -11,13 +11,13 @@ TO_THE_LABORATORY = (
     "bench-endpoint",
     "bench-memory",
     "bench-replicas",
-    "bench-shapes",
     "equality",
     "experiment",
     "torture",
 )
 GONE = {
     "bench-growth": "lab/notebook/growth.md has its table, and the commit at which it runs",
+    "bench-shapes": "lab/notebook/real-shapes.md has its tables, and the commit at which it runs",
     "compare-peer": "`python -m lab bench --only answers` races transformers' assisted generation",
     "train-bundled": "bundled models are not trained here any more; the card of bundled/large names the"
     " commit at which they can be",

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,6 @@ from omnidemo.decoding.calibration import StopRule
 from omnidemo.decoding.cost_model import PLAIN, Best, CostModel
 from omnidemo.decoding.sources.copier import CopiedDraft
 
-Policy = Literal["fixed", "confidence", "chance", "cost", "head"]
 State = NDArray[np.float32]  # [H]: what the drafter's output layer read when it predicted a token
 Head = Callable[[State, float], float]  # (state, log q of the token drawn) → P(accepted)
 

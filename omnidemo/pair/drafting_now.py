@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from omnidemo.core.config.answer_options import Policy
 from omnidemo.decoding.cost_model import CostModel
-from omnidemo.decoding.draft_policy import Policy
 
 USUAL_DRAFT = 8  # slots of a draft, where no request says
 

@@ -14,11 +14,12 @@ from torch import Tensor
 from omnidemo.backends import bf16_weights
 from omnidemo.backends.choice import make_backend
 from omnidemo.core.config import GenerationConfig
+from omnidemo.core.config.answer_options import Policy
 from omnidemo.core.records import Agreement, Generation, Prompt, Reading, Round, Trace, drain
 from omnidemo.core.tasks import Task
 from omnidemo.decoding.backend import Backend, Clock, KVCache
 from omnidemo.decoding.cost_model import CostModel
-from omnidemo.decoding.draft_policy import FixedPolicy, Policy
+from omnidemo.decoding.draft_policy import FixedPolicy
 from omnidemo.decoding.engine import AnswerPlan, Limits, decode
 from omnidemo.decoding.methods import BASELINE, Method, make_method
 from omnidemo.decoding.randomness import Sampler

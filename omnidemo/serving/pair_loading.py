@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -43,13 +42,6 @@ def build_pair(
     if drafter == DEFAULT:
         drafter = drafter_of(target, settings)
     small_at = resolve(drafter, settings)
-    options: dict[str, Any] = {
-        "dtype": settings.dtype,
-        "hub": settings.trust_hub,
-        "models": settings.models,
-        "fast": settings.backend != "reference",
-    }
-    options["device"] = choice.device(settings.backend, settings.device)
     # Only the target's weights can stay packed: the drafter's are trained.
     if large is None:
         large_at = resolve(target, settings)
@@ -57,11 +49,12 @@ def build_pair(
             large_at.where, quantization=settings.quantization or None, packed=settings.packed,
             arithmetic=settings.arithmetic,
             learning=0.0 if settings.training in ("off", "inline") else LEARNING,
-            progress=reporter("target", 0.0, 0.6, large_at.name), **options,
+            progress=reporter("target", 0.0, 0.6, large_at.name),
+            device=choice.device(settings.backend, settings.device), **settings.loading,
         )  # fmt: skip
     small = load_model(
         small_at.where, progress=reporter("drafter", 0.6, 0.8, small_at.name), writes=False,
-        **{**options, "device": str(large.device)},
+        device=str(large.device), **settings.loading,
     )  # fmt: skip
     choice.backend_of(settings.backend, large.runner, small.runner)
     if isinstance(small.runner, FusedLlama) and settings.compact != "neither":

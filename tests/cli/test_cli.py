@@ -24,19 +24,9 @@ from omnidemo.serving.measuring.adapt import plan_checkpoints
 from omnidemo.serving.measuring.prompt_files import hold_out
 from omnidemo.serving.measuring.report_tables import Spread
 from omnidemo.serving.pair_loading import open_store
-from tests.support.cli import Cli, Result, refused
+from tests.support.cli import TEXTS, Cli, Result, refused
 
 ROOT = Path(__file__).parents[2]
-TEXTS = ["the other ducks swim", "=1+1 is a formula", "naïve ✓ and <b>bold</b>", "the cat sat on the mat"]
-
-
-@pytest.fixture
-def prompts(tmp_path: Path) -> Path:
-    path = tmp_path / "prompts.jsonl"
-    path.write_text(
-        "\n\n".join(json.dumps({"prompt": text, "domain": "test"}) for text in TEXTS), encoding="utf-8"
-    )
-    return path
 
 
 def test_generate_writes_the_text_and_its_figures_apart(cli: Cli, names: list[str]) -> None:

@@ -14,11 +14,11 @@ from transformers import AutoModelForCausalLM
 from omnidemo import load_pair
 from omnidemo.backends import compile_kernels
 from omnidemo.core.config import Settings
+from omnidemo.core.config.answer_options import Policy
 from omnidemo.core.offers import Offer
 from omnidemo.core.records import Generation, Round, Trace
 from omnidemo.decoding import engine
 from omnidemo.decoding.backend import Clock, RoundPlan, RoundResult, StageSeconds
-from omnidemo.decoding.draft_policy import Policy
 from omnidemo.decoding.method import Method
 from omnidemo.decoding.methods import fitting
 from omnidemo.decoding.price_list import PriceList

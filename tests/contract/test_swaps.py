@@ -21,8 +21,8 @@ import torch
 from torch import Tensor
 
 from omnidemo.core.config import Settings
+from omnidemo.core.config.answer_options import Policy
 from omnidemo.core.records import Generation
-from omnidemo.decoding.draft_policy import Policy
 from omnidemo.learning.lines.trainer_pool import TrainerPool
 from omnidemo.models.adapters import acceptance_head
 from omnidemo.pair.pair import Pair

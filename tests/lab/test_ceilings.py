@@ -6,15 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
-from lab.drafters.answers import save
-from lab.drafters.batched import Answer, Order
 from lab.drafters.ceilings import WAYS, Prices, simulate, times
 from lab.drafters.corpus import vocabulary_of
-from lab.drafters.guesses import Guesses
+from lab.drafters.guesses import Guesses, guess, load_drafter, trace_of
 from lab.drafters.score import agreement_table, change_table, count_rounds, scores, speed_table
 from lab.drafters.scoring import score_all
-from lab.drafters.shards import Recorded
+from lab.drafters.shards import Recorded, read_shards
+from lab.drafters.spelling import Spelling
 
 PRICES = Prices({1: 4.0, 2: 5.0, 4: 6.0}, step=0.1)
 
@@ -87,17 +87,24 @@ def test_what_a_better_drafter_changes_is_told_with_its_error() -> None:
     assert alone[2] == "| s | 1 | +0.000 ± nan | +0.000 ± nan | +1.000 ± nan |"
 
 
-def test_drafters_are_scored_each_alone_and_beside_the_first(tmp_path: Path) -> None:
-    target, answers = vocabulary_of("bundled/large"), list[Answer]()
-    for number, heat in enumerate((0.0, 0.8, 0.0)):
-        ids = list(target.encode(b"Two ducks wait near the old lighthouse.") or ())
-        top = np.array([[one, 0] for one in ids], np.int32)
-        order = Order(f"t/s/{number}/0", heat, 1, 99)
-        answers.append(Answer(order, [5, 6], ids, top, np.full(top.shape, -0.5, np.float16), "end"))
-    save(tmp_path, "t", answers)
+def test_a_guess_stands_at_its_token_also_behind_an_ngram(answers: Path) -> None:
+    answer, *_ = read_shards(answers)
+    spelling = Spelling(vocabulary_of("bundled/large"), vocabulary_of("bundled/drafter"))
+    model = load_drafter("bundled/drafter")
+    found, spelled = guess(model, answer, spelling), trace_of(answer, spelling)
+    assert found is not None and spelled is not None
+    trace = spelled[0]
+    with torch.inference_mode():
+        probs = model(torch.from_numpy(trace.drafter_ids.astype(np.int64))[None]).logits[0].softmax(-1)
+    single = trace.lengths == 1
+    assert single[np.flatnonzero(trace.lengths > 1)[0] :].any()  # one of them behind an n-gram
+    assert found.sure[single] == pytest.approx(probs[trace.starts[single] - 1].max(-1).values.numpy())
+
+
+def test_drafters_are_scored_each_alone_and_beside_the_first(answers: Path) -> None:
     said = list[str]()
     drafters = ["bundled/drafter", "bundled/drafter-3"]
-    score_all(drafters, {"t": "bundled/large"}, tmp_path, 9, PRICES.rows, [0.1, 0.2], said.append)
+    score_all(drafters, {"t": "bundled/large"}, answers, 9, PRICES.rows, [0.1, 0.2], said.append)
     heads = [text.splitlines()[1] for text in said]
     assert [head.split(":")[0] for head in heads] == [
         "bundled/drafter for t", "greedy", "drawn", "bundled/drafter-3 for t", "greedy", "drawn",

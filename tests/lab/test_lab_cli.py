@@ -1,5 +1,4 @@
-"""The laboratory's command line: experiments and shapes on small random models, and one sentence for bad
-input."""
+"""The laboratory's command line: experiments on small random models, and one sentence for bad input."""
 
 from __future__ import annotations
 
@@ -13,17 +12,6 @@ from typer.main import get_command
 
 from omnidemo.models.model_files import GONE
 from tests.support.cli import Cli, refused
-
-TEXTS = ["the other ducks swim", "=1+1 is a formula", "naïve ✓ and <b>bold</b>", "the cat sat on the mat"]
-
-
-@pytest.fixture
-def prompts(tmp_path: Path) -> Path:
-    path = tmp_path / "prompts.jsonl"
-    path.write_text(
-        "\n\n".join(json.dumps({"prompt": text, "domain": "test"}) for text in TEXTS), encoding="utf-8"
-    )
-    return path
 
 
 def test_an_experiment_from_the_command_line(
@@ -51,26 +39,6 @@ def test_an_experiment_from_the_command_line(
     }
     facts = json.loads((tmp_path / "out" / "cache.json").read_text())
     assert facts["seeds"] == [0] and facts["torch"] and facts["arms"][0]["readings"][0]["name"] == "none"
-
-
-def test_bench_shapes_writes_its_tables_and_shows_them(lab_cli: Cli, tmp_path: Path) -> None:
-    result = lab_cli(
-        "bench-shapes", "--quick", "--device", "cpu", "--draft-lengths", "2,4", "--out", tmp_path / "out"
-    )
-    assert (
-        result.code == 0
-        and "tiny-target, drafter tiny-drafter" in result.out
-        and "Verification of 5 tokens" in result.out
-    ), result.err
-    assert "acceptance is scripted" in result.err and {
-        path.name for path in (tmp_path / "out").iterdir()
-    } == {"shapes.csv", "shapes.md"}
-    refused(
-        lab_cli("bench-shapes", "--quick", "--draft-lengths", "2,few", "--out", tmp_path),
-        "2,few",
-        "whole numbers",
-    )
-    refused(lab_cli("bench-shapes", "--shape", "cheese", "--out", tmp_path), "cheese", "qwen2.5-0.5b")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM
+from transformers import AutoModelForCausalLM
 
 from lab.equality import tiny
 from lab.races import machine, speed_report, watch
@@ -24,10 +24,7 @@ from lab.races.machine import Probe
 from lab.races.run_bench import run
 from lab.races.speed_report import Row
 from lab.races.watch import bare, take_reads, unwatched_cache, waiting_clock, watched
-from lab.shapes import real_shapes, scripted, shape_report, shape_rounds
-from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.core.config import Settings
-from omnidemo.models import model_files
 from omnidemo.pair.pair import Pair
 from omnidemo.serving.measuring import report_tables
 from omnidemo.serving.measuring.report_tables import Stage
@@ -303,175 +300,3 @@ def test_spreads_are_ranges_and_unknown_values_are_dashes() -> None:
         and report_tables.Percentiles.of([None]).text(".1f") == "–"
     )
     assert report_tables.markdown_table(["a"], [["x|y"]]).splitlines() == ["| a |", "| --- |", "| x\\|y |"]
-
-
-# real shapes
-# ------------------------------------------------------------------------------------------------------------
-
-TINY = shape_rounds.ShapesRequest(
-    Path(), [real_shapes.TINY[0]], real_shapes.TINY[1], "cpu", "float32", draft_lengths=(1, 4), rounds=4,
-    repeats=2, threads=1
-)  # fmt: skip
-
-
-def test_shapes_have_the_published_numbers_of_parameters() -> None:
-    counted = {name: real_shapes.parameters(name) for name in (real_shapes.DRAFTER, *real_shapes.TARGETS)}
-    assert counted == {
-        "llama-68m": 68_030_208, "qwen2.5-0.5b": 494_032_768, "qwen2.5-1.5b": 1_543_714_304,
-        "qwen2.5-7b": 7_615_616_512,
-    }  # fmt: skip
-    assert all(FusedLlama.fits(form) for form in real_shapes.FORMS.values())
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("name", real_shapes.TINY)
-def test_both_runners_of_a_shape_share_their_weights(name: str, dtype: torch.dtype, tmp_path: Path) -> None:
-    made = real_shapes.make(name, CPU, dtype)
-    fast, general = made.runners["fast"], made.runners["general"]
-    assert isinstance(fast, FusedLlama) and fast.dtype == general.dtype == dtype
-    assert all(
-        weight.data_ptr() == general.weights()[key].data_ptr() for key, weight in fast.weights().items()
-    )
-    left, right = (runner.new_cache().forward([3, 1, 4, 1, 5], 5).logits for runner in (fast, general))
-    assert (
-        torch.allclose(left, right, atol=1e-5 if dtype == torch.float32 else 0.02)
-        and float(left.std()) > 0.01
-    )
-    fast._held().model.save_pretrained(tmp_path)
-    pair = real_shapes.scripted_pairs(made, made, 0)[0]["general"]
-    whole = Shape.of(replace(pair.target, config=AutoConfig.from_pretrained(tmp_path)))
-    assert whole == made.costs["general"]
-    halved = replace(whole, weights=whole.weights // 2, head=whole.head // 2)
-    assert made.costs["fast"] == (halved if dtype == torch.float32 else whole)
-
-
-@pytest.mark.parametrize(("target_tokens", "drafter_tokens"), [(700, 400), (400, 700), (400, 400)])
-def test_invented_vocabularies_share_words_and_differ_by_compounds(
-    target_tokens: int, drafter_tokens: int
-) -> None:
-    target, drafter = scripted.vocabularies(target_tokens, drafter_tokens)
-    assert (len(target.by_bytes), len(drafter.by_bytes)) == (target_tokens, drafter_tokens)
-    larger, smaller = (target, drafter) if target_tokens > drafter_tokens else (drafter, target)
-    assert larger.tokens[: len(smaller)] == smaller.tokens
-    assert all(len(smaller.spell(token or b"") or ()) == 2 for token in larger.tokens[len(smaller) :])
-
-
-def test_a_row_for_each_repeat_runner_and_draft_length(tmp_path: Path) -> None:
-    found = list(shape_rounds.run(replace(TINY, out=tmp_path, command="the command")))
-    rows = [event for event in found if isinstance(event, shape_report.Row)]
-    assert found[-1] == Stage("answers", 8, 8) and len(rows) == 8
-    assert {(row.repeat, row.draft_length, row.runner) for row in rows} == {
-        (repeat, length, kind) for repeat in (1, 2) for length in (1, 4) for kind in real_shapes.KINDS
-    }
-    for row in rows:
-        other = next(
-            one
-            for one in rows
-            if (one.repeat, one.draft_length) == (row.repeat, row.draft_length) and one.runner != row.runner
-        )
-        assert (
-            row.tokens_per_round == other.tokens_per_round
-            and row.drafter_passes == other.drafter_passes >= row.draft_length
-        )
-        assert 1 < row.tokens_per_round <= row.draft_length + 1 and 0.5 < row.scripted_acceptance <= 1
-        # one run on a CPU
-        assert row.draft_ms + row.verify_ms + row.settle_ms + row.other_ms == pytest.approx(row.round_ms)
-        assert (
-            row.overhead == 1 - row.bare_ms / row.round_ms and row.pass_over_step == row.pass_ms / row.step_ms
-        )
-        assert min(row.other_ms, row.bare_ms, row.drafter_step_ms, row.step_ms, row.floor_ms) > 0
-        assert row.over_floor == row.round_ms / row.floor_ms
-    with (tmp_path / "shapes.csv").open(encoding="utf-8-sig", newline="") as file:
-        assert [float(line["round_ms"]) for line in csv.DictReader(file)] == [row.round_ms for row in rows]
-    text = (tmp_path / "shapes.md").read_text()
-    assert (
-        "Command: `the command`" in text
-        and text.count("cceptance is scripted") == 2
-        and text.count("| fast | 4 |") == 2
-    )
-    assert "this is no CUDA" in text and "is met" not in text
-
-
-def test_rounds_are_timed_behind_the_prompt_and_without_it() -> None:
-    target, drafter = (real_shapes.make(name, CPU, torch.float32) for name in real_shapes.TINY)
-    stand = shape_rounds._Stand(TINY, target, drafter, Probe(CPU, torch.float32))
-    pair = stand.pairs["fast"]
-    for _ in range(2):  # the second answer goes on with the first one's conversation
-        answer = stand._answer(pair, 4)
-        assert (
-            len(answer.rounds) == TINY.rounds == len(answer.reads[0]) and len(pair._conversations._idle) == 1
-        )
-        assert [(len(read.ids), read.rows) for read in answer.reads[0]] == [
-            (one.proposed + 1,) * 2 for one in answer.rounds
-        ]
-        assert min(read.start for reads in answer.reads for read in reads) >= TINY.prompt_tokens
-    assert len(pair.ngrams) == 300 and pair.mismatches == 0
-    cache = target.runners["fast"].new_cache()
-    assert bare(CPU, (cache, answer.reads[0])) > 0
-    last = answer.reads[0][-1]
-    assert cache.length == last.start + len(last.ids)
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"shapes": ["cheese"]}, "no shape 'cheese'; choose from llama-68m"),
-        ({"drafter": "cheese"}, "no shape 'cheese'"),
-        ({"draft_lengths": (0, 4)}, "between 1 and 32"),
-        ({"draft_lengths": ()}, "at least one shape"),
-        ({"rounds": 1}, "at least 2"),
-        ({"rounds": 500}, "window of 2048; give fewer --rounds"),
-        ({"device": "balanced"}, "on one device"),
-        ({"device": "toaster"}, "'toaster' is unknown"),
-        ({"dtype": "int3"}, "'int3' is unknown"),
-    ],
-)
-def test_shapes_that_cannot_be_measured_are_refused(
-    changes: dict[str, object], words: str, tmp_path: Path
-) -> None:
-    with pytest.raises(ValueError, match=words):
-        next(shape_rounds.run(replace(TINY, out=tmp_path / "out", **changes)))  # type: ignore[arg-type]
-    assert not (tmp_path / "out").exists()
-
-
-def test_shapes_that_do_not_fit_the_memory_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(model_files, "free_memory", lambda device: 16e9)
-    order = replace(TINY, out=tmp_path, shapes=["qwen2.5-7b"], drafter=real_shapes.DRAFTER)
-    with pytest.raises(
-        ValueError,
-        match=r"qwen2.5-7b with llama-68m needs about 36.9 GB and cpu has 16.0 GB free; choose a smaller",
-    ):
-        next(shape_rounds.run(order))
-    real_shapes.check_memory(["qwen2.5-1.5b", real_shapes.DRAFTER], CPU, torch.bfloat16)
-
-
-def shape_row(runner: str, length: int, **changes: object) -> shape_report.Row:
-    base = shape_report.Row(
-        "qwen2.5-7b", "llama-68m", "cuda", runner, length, 1, 1, 20, 3.0, length, 0.8, 10.0, 2.0, 7.0, 0.5,
-        0.5, 9.7, 0.03, 0.3, 6.0, 6.3,
-        1.05, 8.0, 1.25,
-    )  # fmt: skip
-    return replace(base, **changes)  # type: ignore[arg-type]
-
-
-def test_verdicts_on_shapes_hold_the_medians_against_the_aims() -> None:
-    rows = [
-        shape_row("fast", 4),
-        shape_row("fast", 8, overhead=0.06),
-        shape_row("general", 4, round_ms=30.0, drafter_step_ms=9.0),
-    ]
-    said = shape_report.verdicts(rows)
-    assert said[0] == "Drafter step, llama-68m: 0.300 ms; the aim of at most 0.35 ms is met."
-    assert said[1] == "Verification of 5 tokens: 1.05 plain steps; the aim of at most 1.1 is met."
-    assert said[2].startswith("Overhead at qwen2.5-7b, the worst of all draft lengths (8): 6.0%") and said[
-        2
-    ].endswith("5% is missed.")
-    assert (
-        said[3] == "Rounds with the fast runners are 3.00 × as fast as with the general ones."
-        and len(said) == 4
-    )
-    one = shape_report.verdicts([shape_row("fast", 2, shape="qwen2.5-1.5b", device="cpu")])
-    assert len(one) == 2 and "no CUDA" in one[0] and one[1].endswith("3.0% of the round.")
-    assert shape_report.verdicts(rows[2:]) == []

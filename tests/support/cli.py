@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
 from lab.__main__ import main as lab_main
 from omnidemo.__main__ import main
 from tests.support.models import save
+
+TEXTS = ["the other ducks swim", "=1+1 is a formula", "naïve ✓ and <b>bold</b>", "the cat sat on the mat"]
 
 
 @dataclass
@@ -32,6 +36,15 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         save(root / "drafter", "sentence-piece", seed=1),
     )
     return ["--target", target, "--drafter", drafter]
+
+
+@pytest.fixture
+def prompts(tmp_path: Path) -> Path:
+    path = tmp_path / "prompts.jsonl"
+    path.write_text(
+        "\n\n".join(json.dumps({"prompt": text, "domain": "test"}) for text in TEXTS), encoding="utf-8"
+    )
+    return path
 
 
 @pytest.fixture

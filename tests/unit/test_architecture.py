@@ -84,7 +84,7 @@ LONG_FUNCTIONS = {
 }
 # A tenth above what stood when they were set, so that nobody squeezes sentences to meet them. The aims are
 # 33,000 and 10,000.
-MOST_LINES = {"omnidemo": 48_000, "lab": 11_500}
+MOST_LINES = {"omnidemo": 48_000, "lab": 10_600}
 
 
 def files_in(folder: str) -> set[str]:

@@ -200,6 +200,12 @@ class Settings(LearningSettings):
         return {name: getattr(self, name) for name in DRAFTING} | {"draft_policy": self.policy()}
 
     @property
+    def loading(self) -> dict[str, Any]:
+        """The settings that `load_model` takes of every model."""
+        taken = {"dtype": self.dtype, "hub": self.trust_hub, "models": self.models}
+        return taken | {"fast": self.backend != "reference"}
+
+    @property
     def limits(self) -> dict[str, Any]:
         """The settings that a `Pair` takes."""
         taken = {"cache_size": self.cache_size, "cache_policy": self.cache_policy, "top_k": self.top_k_traces}

@@ -30,16 +30,8 @@ def start(settings: Settings) -> Settings:
         raise ValueError(PACKED)
     target, drafter = names(settings)
     place = "cuda" if settings.device == "auto" else settings.device
-    options = {
-        "device": place,
-        "dtype": settings.dtype,
-        "hub": settings.trust_hub,
-        "models": settings.models,
-        "fast": settings.backend != "reference",
-        "park": True,
-    }
     models = [
-        load_model(resolve(name, settings).where, writes=writes, **options)  # type: ignore[arg-type]
+        load_model(resolve(name, settings).where, writes=writes, device=place, park=True, **settings.loading)
         for name, writes in ((target, True), (drafter, False))
     ]
     fixed = FixedPair(models[0], models[1], settings.limits)

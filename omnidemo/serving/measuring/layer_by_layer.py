@@ -85,10 +85,7 @@ def check(settings: Settings, text: str) -> Iterator[Stage | LayerReport]:
     Both models are in memory. ValueError or ModelError, one sentence, for a target without compiled passes
     and as `load_model`."""
     at, device = resolve(settings.target, settings), choice.device(settings.backend, settings.device)
-    how: dict[str, Any] = {"hub": settings.trust_hub, "models": settings.models, "packed": settings.packed}
-    target = load_model(
-        at.where, device=device, dtype=settings.dtype, fast=settings.backend != "reference", **how
-    )
+    target = load_model(at.where, device=device, packed=settings.packed, **settings.loading)
     runner = target.runner
     if not isinstance(runner, FusedLlama) or runner.passes is None:
         raise ValueError(
@@ -100,11 +97,11 @@ def check(settings: Settings, text: str) -> Iterator[Stage | LayerReport]:
     if not compile_kernels.wait():
         raise RuntimeError(f"the passes cannot be compiled: {compile_kernels.failure()}")
     ids = target.tokenizer.encode(text)[: min(TOKENS, target.context)]
-    yield from compare(runner, _reference(target, at.where, how), ids)
+    yield from compare(runner, _reference(target, at.where, settings), ids)
 
 
-def _reference(target: LanguageModel, where: str, how: dict[str, Any]) -> Any:
-    source = open_source(where, **how)
+def _reference(target: LanguageModel, where: str, settings: Settings) -> Any:
+    source = open_source(where, hub=settings.trust_hub, models=settings.models, packed=settings.packed)
     needs, free = (4.0 * source.parameters, source.config, 4), model_files.free_memory("cpu")
     check_room(f"{target.name} in float32", least_need(*needs), whole_need(*needs), free, "cpu", False)
     return source.weights("cpu", None, torch.float32, None).eval()

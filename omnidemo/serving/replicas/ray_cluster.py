@@ -89,15 +89,14 @@ class RayCluster:
         """As `build_pair`. Replicas load the models; this process loads their tokenizers."""
         from ray import serve
 
-        options: dict[str, Any] = {
-            "device": "cpu", "dtype": settings.dtype, "hub": settings.trust_hub, "models": settings.models,
-            "absent": True,
-        }  # fmt: skip
         found = [
             resolve(name, settings)
             for name in (target, drafter_of(target, settings) if drafter == DEFAULT else drafter)
         ]
-        models = [load_model(one.where, writes=one is found[0], **options) for one in found]
+        models = [
+            load_model(one.where, device="cpu", absent=True, writes=one is found[0], **settings.loading)
+            for one in found
+        ]
         progress("target", 0.2, f"starting {self.processes} replicas with {target}")
         name = f"omnidemo-{token_hex(6)}"
         replica = _deployment(self.processes, self.threads, settings.device.startswith("cuda"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lab.drafters.guesses import penalised, trace_of
+from lab.drafters.guesses import at_places, penalised, places_of, trace_of
 from lab.drafters.shards import Recorded
 from lab.drafters.spelling import Spelling
-from omnidemo.learning.distill.losses import Positions, positions, spelled
+from omnidemo.learning.distill.losses import Positions, positions
 
 WIDTH = 3  # candidates of a place
 DRAWS = 4  # draws of the noise of a seed
@@ -54,17 +55,8 @@ def candidates(model: Any, answer: Recorded, spelling: Spelling) -> Candidates |
     right = (likeliest == at.ids[at.first][:, None]) & whole[:, None]
     place = torch.where(right.any(-1), right.long().argmax(-1) + 1, 0)
     given, share = _allowed(answer.temperature, at, likeliest[:, 0], place == 1)
-    order = np.flatnonzero(spelled(trace))
-    single = trace.lengths[order] == 1
-    order = np.concatenate([order[single], order[~single]])  # that of `positions`
-
-    def spread(values: Tensor) -> NDArray[Any]:
-        out = np.zeros((len(trace.starts), *values.shape[1:]))
-        out[order] = values.numpy()
-        return out
-
-    bounds = bounds_of(raw[at.rows[:, 1]], at)
-    steps = float(trace.lengths[order].mean())
+    places, bounds = places_of(trace), bounds_of(raw[at.rows[:, 1]], at)
+    spread, steps = partial(at_places, places, len(trace.starts)), float(trace.lengths[places].mean())
     return Candidates(
         answer, spread(place).astype(np.int64), spread(sure), steps, spread(given), spread(share),
         spread(bounds),

@@ -9,14 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from lab.drafters.answers import save
-from lab.drafters.batched import Answer, Order
 from lab.drafters.ceilings import Prices
-from lab.drafters.corpus import vocabulary_of
 from lab.drafters.shards import Recorded
-from lab.seeds.candidates import DRAWS, WIDTH, Candidates, bounds_of
-from lab.seeds.seed_rounds import Rounds, chain, full, likeliest
-from lab.seeds.windows import seen
+from lab.ways.candidates import DRAWS, WIDTH, Candidates, bounds_of
+from lab.ways.way_rounds import Rounds, chain, full, likeliest
+from lab.ways.windows import seen
 from omnidemo.learning.distill.losses import Positions
 from tests.support.cli import Cli
 
@@ -103,16 +100,9 @@ def test_a_window_sees_the_newest_and_the_first() -> None:
     assert mask.int().tolist()[0] == [1, 0, 0, 0, 0, 0]
 
 
-def test_the_command_prints_every_way(lab_cli: Cli, tmp_path: Path) -> None:
-    target, answers = vocabulary_of("bundled/large"), list[Answer]()
-    for number, heat in enumerate((0.0, 0.8, 0.0)):
-        ids = list(target.encode(b"Two ducks wait near the old lighthouse.") or ())
-        top = np.array([[one, 0] for one in ids], np.int32)
-        order = Order(f"t/s/{number}/0", heat, 1, 99)
-        answers.append(Answer(order, [5, 6], ids, top, np.full(top.shape, -0.5, np.float16), "end"))
-    save(tmp_path, "t", answers)
+def test_the_command_prints_every_way(lab_cli: Cli, answers: Path) -> None:
     said = lab_cli(
-        "seeds", "--target", "t=bundled/large", "--shards", tmp_path, "--windows", "8", "--behind", 20
+        "ways", "--target", "t=bundled/large", "--shards", answers, "--windows", "8", "--behind", 20
     )
     assert said.code == 0, said.err
     for way in (

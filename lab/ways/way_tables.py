@@ -1,4 +1,4 @@
-"""`python -m lab seeds`: what each further way would bring, as tables."""
+"""`python -m lab ways`: what each further way would bring, as tables."""
 
 from __future__ import annotations
 
@@ -7,19 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from transformers import AutoModelForCausalLM
 
 from lab.drafters.ceilings import WAYS, Prices, Simulation
 from lab.drafters.corpus import few, vocabulary_of
-from lab.drafters.guesses import guess
-from lab.drafters.score import table
+from lab.drafters.guesses import guess, load_drafter
 from lab.drafters.shards import Recorded, read_shards
 from lab.drafters.spelling import Spelling
-from lab.seeds.candidates import WIDTH, Candidates, candidates
-from lab.seeds.seed_rounds import LONGEST, MOST_ROWS, Rounds, Spent, chain, full, likeliest
-from lab.seeds.windows import window_table
-from omnidemo.models import model_files
+from lab.ways.candidates import WIDTH, Candidates, candidates
+from lab.ways.way_rounds import LONGEST, MOST_ROWS, Rounds, Spent, chain, full, likeliest
+from lab.ways.windows import window_table
+from omnidemo.serving.measuring.report_tables import markdown_table
 
 TOLERANCES = (0.5, 0.3, 0.1, 0.03)
 DRAFT = 4  # tokens of a draft that the drafter writes alone
@@ -28,14 +25,14 @@ HEADS = ("way", "draft", "tokens a round", "× plain", "change", "variation")
 Drawn = tuple[str, list[Spent]]  # what was drafted, and what each answer took
 
 
-def seeds(
+def tables(
     drafter: str, name: str, target: str, shards: Path, most: int, prices: Prices, windows: Sequence[int],
     behind: int, report: Callable[[str], None],
 ) -> None:  # fmt: skip
     """Report the tables of a target's greedy answers and of its drawn ones: at most so many of each set."""
     vocabulary = vocabulary_of(target)
     spelling, ends = Spelling(vocabulary, vocabulary_of(drafter)), vocabulary.roles["end"]
-    model = load(drafter)
+    model = load_drafter(drafter)
     answers = list(few(read_shards(shards, name), most))
     for manner, kind in (("greedy", False), ("drawn", True)):
         own = [one for one in answers if (one.temperature > 0) == kind]
@@ -49,11 +46,6 @@ def seeds(
     if windows:
         seen = window_table(model, answers, spelling, windows, behind)
         report(f"\nA drafter that sees the newest tokens alone, behind {behind:,} of other texts\n\n{seen}")
-
-
-def load(drafter: str) -> Any:
-    folder = model_files.find(drafter, hub=False)
-    return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
 
 
 def ways(found: Sequence[Candidates], prices: Prices) -> Iterator[tuple[str, Drawn]]:
@@ -143,7 +135,7 @@ def way_table(drawn: Mapping[str, Drawn], prices: Prices) -> str:
                 f"{variation / tokens:.3f}" if (variation := sum(one.variation for one in spent)) else "",
             ]
         )  # fmt: skip
-    return table(HEADS, lines)
+    return markdown_table(HEADS, lines)
 
 
 def bound_table(found: Sequence[Candidates]) -> str:
@@ -158,7 +150,7 @@ def bound_table(found: Sequence[Candidates]) -> str:
     ]
     heads = ["candidates", *map(str, range(1, WIDTH + 1))]
     lines = zip(named, [*means.tolist(), drafts], strict=True)
-    return table(heads, [[name, *(f"{one:.3f}" for one in row)] for name, row in lines])
+    return markdown_table(heads, [[name, *(f"{one:.3f}" for one in row)] for name, row in lines])
 
 
 def _windows(place: np.ndarray, length: int) -> np.ndarray:

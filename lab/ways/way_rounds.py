@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 
-from lab.drafters.ceilings import Prices, Sums
-from lab.seeds.candidates import WIDTH, Candidates
+from lab.drafters.ceilings import Prices, Sums, leading
+from lab.ways.candidates import WIDTH, Candidates
 from omnidemo.decoding.calibration import Calibration
 
 LONGEST = 8  # guesses one behind another
@@ -167,8 +167,3 @@ class Rounds:
         ]
         best = max(range(len(saved)), key=saved.__getitem__)
         return ({node[1:] for node in nodes[: best + 1]} if saved[best] > 0 else set()), depth
-
-
-def leading(values: Sequence[bool]) -> int:
-    """How many are true before the first that is not."""
-    return values.index(False) if False in values else len(values)

@@ -10,11 +10,11 @@ import numpy as np
 import torch
 
 from lab.drafters.guesses import trace_of
-from lab.drafters.score import table
 from lab.drafters.shards import Recorded
 from lab.drafters.spelling import Spelling
 from omnidemo.learning.distill.losses import positions
 from omnidemo.learning.distill.trace_agreement import agreement
+from omnidemo.serving.measuring.report_tables import markdown_table
 
 SINKS = 4
 WHOLE = 1 << 20  # a window that sees everything
@@ -54,4 +54,4 @@ def window_table(
         agreed, same, tokens = np.array(kept).sum(0)
         named = "all" if window == WHOLE else f"{window:,}"
         lines.append([named, str(sinks), f"{agreed / tokens:.3f}", f"{same / tokens:.3f}"])
-    return table(["window", "first tokens", "agreement", "same first choice"], lines)
+    return markdown_table(["window", "first tokens", "agreement", "same first choice"], lines)

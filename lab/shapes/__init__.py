@@ -1,1 +1,0 @@
-"""Pairs of real shapes with random weights."""
