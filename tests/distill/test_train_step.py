@@ -29,7 +29,9 @@ from omnidemo.learning.distill.trainer_status import hanging
 from omnidemo.learning.distill.worker import TrainingPlan, WorkerError
 from omnidemo.models.adapters import acceptance_head as heads
 from omnidemo.models.adapters.adapter_state import AdapterState, OptimiserState
-from tests.support.learning import VOCAB, make_trace, save_drafter, until
+from tests.support import light_worker
+from tests.support.learning import VOCAB, computing, cpu_ticks, make_trace, save_drafter, until
+from tests.support.light_worker import MANY, NOTHING, ONE
 
 torch.set_num_threads(1)
 PLAN = TrainingPlan(rank=4, learning_rate=1e-2, warmup=2, ngram_weight=0.5)
@@ -74,6 +76,15 @@ def child(children: list[ProcessWorker]) -> ProcessWorker:
     one = children[-1]
     one.timeout, one.patience = 600.0, 60.0
     return one
+
+
+@pytest.fixture
+def light(monkeypatch: pytest.MonkeyPatch) -> Iterator[ProcessWorker]:
+    """One whose process plays its steps."""
+    light_worker.use(monkeypatch)
+    made = ProcessWorker(nice=1)
+    yield made
+    made.close()
 
 
 def same(one: Any, other: Any) -> bool:
@@ -440,169 +451,150 @@ def test_threads_share_the_child(child: ProcessWorker, folder: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="the system cannot stop a process")
-def test_a_paused_child_rests_and_its_time_does_not_run(child: ProcessWorker, folder: Path) -> None:
-    if child.pid is not None:
-        os.kill(child.pid, signal.SIGKILL)
-        until(lambda: child.pid is None)
-    child.pause()
+def test_a_paused_child_rests_and_its_time_does_not_run(light: ProcessWorker, folder: Path) -> None:
+    light.pause()
     done = threading.Event()
-    asked: list[train_step.Trained] = []
+    asked: list[Any] = []
 
     def ask() -> None:
-        asked.append(child.train(folder, None, None, [[make_trace(0)]] * 3, PLAN))
+        asked.append(light.train(folder, None, None, ONE * 3, NOTHING))
         done.set()
 
     def stands_still(seconds: float) -> None:
-        used = _cpu_seconds(child.pid)
-        assert not done.wait(seconds) and _cpu_seconds(child.pid) == used
+        used = cpu_ticks(light.pid)
+        assert not done.wait(seconds) and cpu_ticks(light.pid) == used
 
     threading.Thread(target=ask, daemon=True).start()
-    until(lambda: child.pid is not None)
+    until(lambda: light.pid is not None)
     assert not done.wait(0.3)
-    stands_still(1.0)  # it is not even started up
-    child.resume()
+    stands_still(0.5)  # it has not even read the request
+    light.resume()
     assert done.wait(60) and asked[0][1].step == 3
-    child.timeout = 0.9
-    child.pause()
+    light.timeout = 0.3
+    light.pause()
     done.clear()
     threading.Thread(target=ask, daemon=True).start()
-    stands_still(1.5)  # longer than a request may take
-    child.timeout = 60.0
-    child.resume()
+    stands_still(0.8)  # longer than a request may take
+    light.timeout = 60.0
+    light.resume()
     assert done.wait(60) and asked[1][1].step == 3
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="the system cannot stop a process")
-def test_a_paused_child_is_closed_at_once(folder: Path) -> None:
-    child, failed = ProcessWorker(), threading.Event()
+def test_a_paused_child_is_closed_at_once(light: ProcessWorker, folder: Path) -> None:
+    failed = threading.Event()
 
     def ask() -> None:
         with pytest.raises(WorkerError):
-            child.train(folder, None, None, [[make_trace(0)]], PLAN)
+            light.train(folder, None, None, ONE, NOTHING)
         failed.set()
 
-    child.pause()
+    light.pause()
     threading.Thread(target=ask, daemon=True).start()
-    until(lambda: child.pid is not None)
+    until(lambda: light.pid is not None)
     assert not failed.wait(0.3)
     began = time.monotonic()
-    child.close()
-    assert time.monotonic() - began < 2 and child.pid is None
+    light.close()
+    assert time.monotonic() - began < 5 and light.pid is None
     assert failed.wait(5)
 
 
-def _cpu_seconds(pid: int | None) -> int:
-    stat = Path(f"/proc/{pid}/stat")
-    if not stat.exists():
-        return 0
-    fields = stat.read_text().rpartition(")")[2].split()
-    return int(fields[11]) + int(fields[12])
-
-
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="the system cannot stop a process")
-def test_a_process_that_hangs_is_noticed_killed_and_started_again(child: ProcessWorker, folder: Path) -> None:
+def test_a_process_that_hangs_is_noticed_killed_and_started_again(light: ProcessWorker, folder: Path) -> None:
     """Somebody else stops it: before a request that does not fit into its pipe, and in the middle of one. A
     pause of ours is none."""
-    child.train(folder, None, None, [[make_trace(0)]], PLAN)
-    assert child.silent == 0.0
-    first = child.pid
+    light.train(folder, None, None, ONE, NOTHING)
+    assert light.silent == 0.0
+    first = light.pid
     assert first is not None
     os.kill(first, signal.SIGSTOP)
-    child.patience = 0.5
+    light.patience = 0.5
     with pytest.raises(WorkerError, match=r"no sign of life for 0\.5 seconds"):
-        child.train(folder, None, None, [[make_trace(0)]] * 5_000, PLAN)
-    child.patience = 60.0  # it has to load everything anew
-    assert child.train(folder, None, None, [[make_trace(0)]], PLAN)[1].step == 1 and child.pid != first
+        light.train(folder, None, None, MANY, NOTHING)
+    light.patience = 60.0
+    assert light.train(folder, None, None, ONE, NOTHING)[1].step == 1 and light.pid != first
     failed: list[Exception] = []
 
     def ask() -> None:
         try:
-            child.train(folder, None, None, [[make_trace(0)]] * 20_000, PLAN)
+            light.train(folder, None, None, MANY, NOTHING)
         except WorkerError as error:
             failed.append(error)
 
     asking = threading.Thread(target=ask)
     asking.start()
-    time.sleep(1.0)
-    child.pause()
-    time.sleep(0.5)
-    assert child.silent == 0.0  # it stands still on purpose
-    child.resume()
-    pid = child.pid
+    computing(light.pid)
+    light.pause()
+    time.sleep(0.3)
+    assert light.silent == 0.0  # it stands still on purpose
+    light.resume()
+    pid = light.pid
     assert pid is not None
     os.kill(pid, signal.SIGSTOP)
-    until(lambda: child.silent > 0.5)
-    child.patience = 0.5
+    until(lambda: light.silent > 0.5)
+    light.patience = 0.5
     asking.join(20)
     assert failed and "no sign of life" in str(failed[0])
 
 
-def test_a_process_that_hangs_as_it_starts_is_replaced(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    child, start, commands = (
-        ProcessWorker(patience=0.5),
-        subprocess.Popen,
-        [[sys.executable, "-c", "import time; time.sleep(60)"]],
-    )
+def test_a_process_that_hangs_as_it_starts_is_replaced(
+    light: ProcessWorker, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start, commands = subprocess.Popen, [[sys.executable, "-c", "import time; time.sleep(60)"]]
     monkeypatch.setattr(
         subprocess,
         "Popen",
         lambda command, **options: start(commands.pop() if commands else command, **options),
     )
-    try:
-        with pytest.raises(WorkerError, match="no sign of life"):
-            child.train(folder, None, None, [[make_trace(0)]], PLAN)
-        child.patience = child.timeout = 60.0
-        assert child.train(folder, None, None, [[make_trace(0)]], PLAN)[1].step == 1
-    finally:
-        child.close()
+    light.patience = 0.5
+    with pytest.raises(WorkerError, match="no sign of life"):
+        light.train(folder, None, None, ONE, NOTHING)
+    light.patience = light.timeout = 60.0
+    assert light.train(folder, None, None, ONE, NOTHING)[1].step == 1
 
 
-def test_a_request_that_takes_too_long_is_given_up(child: ProcessWorker, folder: Path) -> None:
-    child.train(folder, None, None, [[make_trace(0)]], PLAN)
-    first, child.timeout = child.pid, 0.6
+def test_a_request_that_takes_too_long_is_given_up(light: ProcessWorker, folder: Path) -> None:
+    light.train(folder, None, None, ONE, NOTHING)
+    first, light.timeout = light.pid, 0.6
     with pytest.raises(WorkerError, match=r"longer than 0\.6 seconds"):
-        child.train(folder, None, None, [[make_trace(0)]] * 20_000, PLAN)
-    child.timeout = 60.0
-    assert child.train(folder, None, None, [[make_trace(0)]], PLAN)[1].step == 1 and child.pid != first
+        light.train(folder, None, None, MANY, NOTHING)
+    light.timeout = 60.0
+    assert light.train(folder, None, None, ONE, NOTHING)[1].step == 1 and light.pid != first
 
 
 def test_a_hanging_trainer_is_said_to_hang() -> None:
     assert hanging(3.0) == "" and "no sign of life for 12 s" in hanging(12.2)
 
 
-def test_closing_ends_a_request_in_flight(child: ProcessWorker, folder: Path) -> None:
-    child.train(folder, None, None, [[make_trace(0)]], PLAN)
-    threading.Timer(0.3, child.close).start()
+def test_closing_ends_a_request_in_flight(light: ProcessWorker, folder: Path) -> None:
+    light.train(folder, None, None, ONE, NOTHING)
+    threading.Timer(0.3, light.close).start()
     with pytest.raises(WorkerError):
-        child.train(folder, None, None, [[make_trace(0)]] * 20_000, PLAN)
+        light.train(folder, None, None, MANY, NOTHING)
     with pytest.raises(WorkerError, match="closed"):
-        child.evaluate(folder, [None], [make_trace(0)], PLAN)
+        light.evaluate(folder, [None], [make_trace(0)], PLAN)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a stopped process with its parent")
-def test_children_die_with_their_parent_also_a_paused_one(folder: Path) -> None:
-    code = f"""
-import os, signal, threading, time
+def test_children_die_with_their_parent_also_a_paused_one() -> None:
+    code = """
+import os, signal, threading
 from pathlib import Path
+import pytest
 from omnidemo.learning.distill.process_worker import ProcessWorker
-from omnidemo.learning.distill.worker import TrainingPlan
-from tests.support.learning import make_trace
-request = Path({str(folder)!r}), None, None, [[make_trace(0)]], TrainingPlan(rank=4)
+from tests.support import light_worker
+from tests.support.learning import computing, until
+light_worker.use(pytest.MonkeyPatch())
+request = Path(), None, None
 child, paused = ProcessWorker(nice=0), ProcessWorker(nice=0)
 paused.pause()
-threading.Thread(target=paused.train, args=request, daemon=True).start()
-child.train(*request)
-long = (*request[:3], request[3] * 20_000, request[4])
-threading.Thread(target=child.train, args=long, daemon=True).start()
-def status(pid):
-    return Path(f"/proc/{{pid}}/stat").read_text().rpartition(")")[2].split()
-
-def used(pid):
-    return int(status(pid)[11])
-
-before = used(child.pid)
-while paused.pid is None or status(paused.pid)[0] != "T" or used(child.pid) < before + 20:
-    time.sleep(0.01)
+given = *request, light_worker.ONE, None
+threading.Thread(target=paused.train, args=given, daemon=True).start()
+child.train(*given)
+given = *request, light_worker.MANY, None
+threading.Thread(target=child.train, args=given, daemon=True).start()
+computing(child.pid)
+until(lambda: paused.pid and ") T " in Path(f"/proc/{paused.pid}/stat").read_text())
 print(child.pid, paused.pid, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from omnidemo.core.config import GenerationConfig, Settings
 from omnidemo.core.records import Generation, Reading, Round, Trace
@@ -29,6 +28,7 @@ from omnidemo.serving.replicas.ray_cluster import RayCluster
 from omnidemo.serving.replicas.replicated_pair import ALONG, ReplicatedPair
 from omnidemo.storage import visitor_state
 from omnidemo.storage.visitors import OWN
+from tests.support.drafted_elsewhere import drafts, other_weights, stopped
 from tests.support.local_replicas import LocalCluster, LocalReplicas
 from tests.support.models import PROMPT
 
@@ -250,16 +250,7 @@ def test_what_was_begun_may_fill_the_window(plain: Pair) -> None:
 def test_a_published_version_drafts_in_the_next_answer_and_goes_with_a_reset(
     pair: ReplicatedPair, plain: Pair
 ) -> None:
-    names = {name: weight for name, weight in plain.drafter.runner.weights().items() if weight.dim() == 2}
-    other = {
-        name: torch.randn(weight.shape, generator=torch.Generator().manual_seed(5))
-        for name, weight in names.items()
-    }
-
-    def drafts(pair: Pair) -> tuple[list[tuple[int, int]], str]:
-        made = pair.generate(PROMPTS[0], method="union", max_new_tokens=24, learn=False, draft_length=4)
-        return [(done.proposed, done.accepted) for done in made.rounds], made.guesses
-
+    other = other_weights(plain)
     base = drafts(pair)
     assert base == drafts(pair) == drafts(plain) and base[1].startswith("adapter-0.")
     pair.publish(1, other)
@@ -290,19 +281,7 @@ def test_traces_and_recorded_answers_come_back(pair: ReplicatedPair, plain: Pair
 
 
 def test_what_is_cancelled_ends_at_the_replica(pair: ReplicatedPair) -> None:
-    asked = threading.Event()
-    steps = pair.stream("duck", max_new_tokens=200, method="autoregressive", cancelled=asked.is_set)
-    next(steps)
-    asked.set()
-    with pytest.raises(StopIteration) as ended:
-        while True:
-            next(steps)
-    made = ended.value.value
-    assert (
-        made.finish_reason == "cancelled"
-        and 1 <= len(made.token_ids) < 200
-        and made.method == "autoregressive"
-    )
+    assert stopped(pair).method == "autoregressive"
     steps = pair.stream("duck", max_new_tokens=200)
     next(steps)
     steps.close()

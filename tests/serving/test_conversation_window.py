@@ -124,18 +124,18 @@ def test_a_long_history_is_read_a_few_times_and_its_old_part_never(
     ids = pair.prompt_ids
     monkeypatch.setattr(pair, "prompt_ids", lambda messages: read.append(len(messages)) or ids(messages))
     messages = chat(5000)
-    began = time.perf_counter()
+    began = time.thread_time()
     assert len(newest(pair, messages, WHOLE, 50).messages) > 1
-    assert time.perf_counter() - began < 2  # it took minutes
+    assert time.thread_time() - began < 2  # it took minutes
     assert len(read) < 15 and max(read) < 1000
 
 
 def test_a_huge_message_is_not_even_counted(pair: Pair) -> None:
     messages = chat(2)
     messages[1]["content"] = "duck " * 2_000_000
-    began = time.perf_counter()
+    began = time.thread_time()
     assert newest(pair, messages, WHOLE, 50) == Window(messages[2:], 2)
-    assert time.perf_counter() - began < 1
+    assert time.thread_time() - began < 1
 
 
 def test_nobody_counts_for_one_who_has_left(pair: Pair) -> None:

@@ -27,6 +27,7 @@ DRAFTS: dict[str, Any] = {"draft_policy": "fixed", "draft_length": 4, "max_new_t
 @pytest.fixture
 def services(tmp_path: Path, quick_loads: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Services]:
     monkeypatch.setattr(speed_module, "QUIET", 0.0)
+    monkeypatch.setattr(repetition, "BUDGET", Budget(2, least=2))
     made = Services(Settings(storage=tmp_path / "storage", training="off"))
     yield made
     made.close()

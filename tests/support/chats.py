@@ -20,7 +20,7 @@ def quick_loads(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def ready(services: Services, models: tuple[str, str]) -> PairState:
     services.load(*models)
-    for _ in range(1500):
+    for _ in range(6000):
         state = services.state(*models)
         if state.stage in ("ready", "failed"):
             return state

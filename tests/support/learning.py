@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -74,6 +75,24 @@ def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
     while not condition():
         assert time.monotonic() < deadline, "waited too long"
         time.sleep(0.01)
+
+
+def cpu_ticks(pid: int | None) -> int:
+    """Hundredths of a second that a process has computed, on Linux; 0 elsewhere, and of one that is gone."""
+    stat = Path(f"/proc/{pid}/stat")
+    if not stat.exists():
+        return 0
+    fields = stat.read_text().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
+
+
+def computing(pid: int | None) -> None:
+    """Wait until a process has computed for a while from now on."""
+    before = cpu_ticks(pid)
+    if sys.platform == "linux":
+        until(lambda: cpu_ticks(pid) > before + 10)
+    else:
+        time.sleep(0.3)
 
 
 def noise(seed: int, rank: int = 4, size: float = 1.0) -> AdapterState:

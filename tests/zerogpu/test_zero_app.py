@@ -71,6 +71,7 @@ def address(models: tuple[str, str], tmp_path: Path) -> Iterator[str]:
         child.wait(60)
 
 
+@pytest.mark.long
 def test_the_app_starts_and_answers_as_the_plain_pair(address: str, models: tuple[str, str]) -> None:
     client = Client(address, verbose=False)
     texts = []

@@ -24,6 +24,7 @@ from omnidemo.pair.zerogpu import start as zero_gpu
 from omnidemo.pair.zerogpu.zero_pair import ZeroPair
 from omnidemo.serving.services import Services
 from tests.support import spaces_double as double
+from tests.support.drafted_elsewhere import drafts, other_weights, stopped
 
 PROMPTS = ("the small duck", "= 1 + 1 is a formula", "the other ducks swim")
 
@@ -125,16 +126,7 @@ def test_a_published_version_drafts_in_the_next_call_and_goes_with_a_reset(
     pair: ZeroPair, plain: Pair, monkeypatch: pytest.MonkeyPatch, kept: int
 ) -> None:
     monkeypatch.setattr(double, "kept", kept)
-    names = {name: weight for name, weight in plain.drafter.runner.weights().items() if weight.dim() == 2}
-    other = {
-        name: torch.randn(weight.shape, generator=torch.Generator().manual_seed(5))
-        for name, weight in names.items()
-    }
-
-    def drafts(pair: Pair) -> tuple[list[tuple[int, int]], str]:
-        made = pair.generate(PROMPTS[0], method="union", max_new_tokens=24, learn=False, draft_length=4)
-        return [(done.proposed, done.accepted) for done in made.rounds], made.guesses
-
+    other = other_weights(plain)
     base = drafts(pair)
     pair.publish(1, other)
     learned, again = drafts(pair), drafts(pair)
@@ -205,15 +197,7 @@ def test_a_lock_that_is_held_while_it_forks_is_not_waited_for(
 def test_stop_ends_an_answer_and_keeps_its_trace(pair: ZeroPair) -> None:
     traces: list[Trace] = []
     pair.learners.append(traces.append)
-    asked = threading.Event()
-    steps = pair.stream("duck", max_new_tokens=200, method="autoregressive", cancelled=asked.is_set)
-    next(steps)
-    asked.set()
-    with pytest.raises(StopIteration) as ended:
-        while True:
-            next(steps)
-    made = ended.value.value
-    assert isinstance(made, Generation) and made.finish_reason == "cancelled" and len(made.token_ids) < 200
+    stopped(pair)
     steps = pair.stream("duck", max_new_tokens=200, method="autoregressive")
     next(steps)
     steps.close()  # a closed page
