@@ -74,14 +74,10 @@ class Lengths:
         return " ".join(f"{n}:{count}" for n, count in enumerate(self.rounds) if count)
 
 
-def measure(
-    rounds: Sequence[Round], first_token_seconds: float | None, plain_seconds: float | None = None
-) -> Mapping[str, float | None]:
+def measure(rounds: Sequence[Round], first_token_seconds: float | None) -> Mapping[str, float | None]:
     """Metrics of one generation. The pair adds `context_mismatch`, 1 where the drafter's bytes did not spell
-    the target's at the end, and `plain_at`, the UNIX time of the newest round in `plain_seconds`.
-
-    `plain_seconds` is the time of one plain round (draft length 0) by the price list; an answer's
-    speedup is measured (`serving/speed.py`), not computed. Undefined values are None.
+    the target's at the end. An answer's speedup is measured (`serving/speed.py`), not computed. Undefined
+    values are None.
 
     seconds: the sum over the rounds, from which every speed is computed; time between rounds (other answers'
     turns, a slow reader) is not decoding. block_efficiency: target tokens per target pass, the mean accepted
@@ -107,7 +103,6 @@ def measure(
         **_guesses(rounds),
         **_copies(rounds, tokens),
         **_times(rounds),
-        "plain_seconds": plain_seconds,
     }
 
 

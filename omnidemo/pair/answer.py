@@ -15,7 +15,6 @@ from omnidemo.core.records import FinishReason, Generation, Prompt, Reading, Rou
 from omnidemo.decoding.engine import decode
 from omnidemo.decoding.tracing import Tracer
 from omnidemo.pair.answer_plan import Earlier, plan_answer
-from omnidemo.pair.drafting_line import timed
 from omnidemo.pair.ngram_memory import remember
 from omnidemo.pair.prompt_reader import start_in_turns
 
@@ -117,15 +116,7 @@ class Answer:
 
     def _generation(self, first: float | None, mismatch: bool) -> Generation:
         pair, asked, line = self._pair, self._asked, self._line
-        took = [timed(done, len(self._ids)) for done in self._rounds[1:]]
-        with pair._lock:
-            prices = line.cost_model.prices
-            plain, at = prices.plain_beside(took) if self._method.drafts else None, prices.at
-        metrics = {
-            **measure(self._rounds, first, plain),
-            "context_mismatch": float(mismatch),
-            "plain_at": at if plain else None,
-        }
+        metrics = {**measure(self._rounds, first), "context_mismatch": float(mismatch)}
         return Generation(
             token_ids=tuple(self._written()), text="".join(done.text for done in self._rounds),
             rounds=tuple(self._rounds), metrics=metrics, finish_reason=self._reason, method=self._method.name,

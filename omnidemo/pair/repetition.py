@@ -14,6 +14,7 @@ from omnidemo.decoding.engine import decode
 from omnidemo.decoding.methods import BASELINE
 from omnidemo.decoding.state import DecodingState
 from omnidemo.pair.answer_plan import Beginning, plan_answer
+from omnidemo.pair.drafting_line import timed
 from omnidemo.pair.in_turns import Budget, Stopped, middle, passes_of, spread
 from omnidemo.pair.ngram_memory import remember
 from omnidemo.pair.pair import Pair
@@ -35,7 +36,10 @@ class Repetition:
     ) -> None:  # fmt: skip
         self._pair, self._before, self._prompt, self._asked = pair, before, prompt, asked
         self._stopped, self._watched = stopped, watched
-        self._tokens = tokens_within(SECONDS / BUDGET.passes, answer)
+        took = [timed(done, len(prompt)) for done in answer.rounds[1:]]
+        with pair._lock:
+            plain = pair.prices.list.plain_beside(took)
+        self._tokens = tokens_within(SECONDS / BUDGET.passes, answer, plain)
 
     def measure(self, clock: Callable[[], float]) -> Speed | None:
         """The speed by several passes; None where it was stopped, or where another version drafts now."""
@@ -112,14 +116,15 @@ class Repetition:
         raise Stopped
 
 
-def tokens_within(seconds: float, answer: Generation) -> int:
-    """How many of an answer's tokens both lanes write in so many seconds, at least SHORTEST. A plain token
-    takes what the price list says, or else as long as a round of the answer, which is an upper bound."""
+def tokens_within(seconds: float, answer: Generation, plain: float | None = None) -> int:
+    """How many of an answer's tokens both lanes write in so many seconds, at least SHORTEST. `plain`: seconds
+    of a plain token by the price list, or else those of a round of the answer, which are an upper bound."""
     count = len(answer.token_ids)
     spent = sum(done.seconds["total"] for done in answer.rounds)
-    plain = answer.metrics.get("plain_seconds") or (spent / len(answer.rounds) if spent else 0.0)
-    both = spent / count + plain if spent else 0.0
-    return min(count, max(SHORTEST, int(seconds / both))) if both else count
+    if not spent:
+        return count
+    both = spent / count + (plain or spent / len(answer.rounds))
+    return min(count, max(SHORTEST, int(seconds / both)))
 
 
 def _ratio(made: Mapping[str, Sequence[Round]]) -> float:

@@ -88,7 +88,7 @@ def test_rounds_join_to_the_generation(pair: Pair) -> None:
 
 def test_what_rounds_took_is_noted_under_the_lock(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     """Other answers draft by it, and may be under way in other threads."""
-    held: dict[str, list[bool]] = {"note": [], "settle": [], "plain_beside": []}
+    held: dict[str, list[bool]] = {"note": [], "settle": []}
 
     def watch(name: str) -> None:
         original = getattr(PriceList, name)

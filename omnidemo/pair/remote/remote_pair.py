@@ -113,7 +113,7 @@ class RemotePair(Pair):
         if message.generation.prompt_tokens == len(ids):
             return replace(made, metrics=metrics)
         # Another process wrote the beginning, and the message is of the last process alone.
-        metrics |= measure(rounds, first, metrics["plain_seconds"])
+        metrics |= measure(rounds, first)
         written = tuple(token.id for done in rounds for token in done.tokens)
         return replace(made, token_ids=written, text="".join(done.text for done in rounds), metrics=metrics)
 

@@ -81,10 +81,9 @@ def _rest(call: Call, written: tuple[int, ...], ngrams: Insertions) -> Call:
 def _ended(call: Call, reason: FinishReason, method: str) -> Finished:
     """An end that no replica reports. No drafter learns from the answer; the app has text and figures from
     its rounds."""
-    unknown = {"plain_seconds": None, "plain_at": None, "context_mismatch": 0.0}
     version, entries = call.adapter.version, call.ngrams.since + len(call.ngrams.added)
     generation = Generation(
-        (), "", (), unknown, reason, method, 0,
+        (), "", (), {"context_mismatch": 0.0}, reason, method, 0,
         adapter_version=version, cache_entries=entries, domain=call.options["domain"], key=token_hex(12),
     )  # fmt: skip
     return Finished(generation, (), call.knowledge, 0)
