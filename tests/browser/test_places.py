@@ -55,6 +55,10 @@ def test_arrow_keys_move_between_tabs(page: Page) -> None:
         expect(tab).to_be_focused()
         expect(tab).to_have_attribute("aria-selected", "true")
     assert page.url.endswith("#chat")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.role") != "tab", "Tab leaves the tabs"
+    page.keyboard.press("Shift+Tab")
+    expect(page.get_by_role("tab", name="Chat", exact=True)).to_be_focused()
 
 
 def test_a_page_at_rest_asks_for_no_frame(browser: Browser, served: Served) -> None:
@@ -155,7 +159,12 @@ def test_details_that_open_where_no_model_is_loaded_go_again(page: Page, served:
     expect(details).to_be_hidden()
 
 
-@pytest.mark.parametrize("size", [{"viewport": {"width": 1440, "height": 900}}, PHONE], ids=["wide", "phone"])
+WIDE, ZOOMED = (
+    {"viewport": {"width": width, "height": height}} for width, height in ((1440, 900), (720, 450))
+)
+
+
+@pytest.mark.parametrize("size", [WIDE, PHONE, ZOOMED], ids=["wide", "phone", "at 200 %"])
 def test_replays_show_whole_lines_and_labels_beside_each_other(
     browser: Browser, served: Served, size: dict[str, object]
 ) -> None:
@@ -179,9 +188,12 @@ def test_replays_show_whole_lines_and_labels_beside_each_other(
             expect(page.locator(".colour-key span")).not_to_have_count(0)  # the colours are explained
             page.keyboard.press("End")
             boxes += [box.evaluate(CUT) for box in page.locator(".replay-text").all()]
+            if size is ZOOMED:
+                for box in page.locator(".replay-text").all():
+                    expect(box).to_be_in_viewport(ratio=1)
         assert boxes == [[0, 0]] * 5
         expect(page.locator(".probe-prompts")).to_be_visible()
-        if "is_mobile" not in size:
+        if size is WIDE:
             # all of it is in sight
             assert page.locator(".replay-body").evaluate("body => body.scrollHeight - body.clientHeight") == 0
 

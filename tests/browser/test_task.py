@@ -67,6 +67,18 @@ def test_three_answers_with_a_stop_between_and_somebody_who_asks(
             f"1st answer: {first:.2f} tokens a step, 3rd: {last:.2f}; with nothing learned it would have been"
             f" {without:.2f}."
         )
+        newest = table.iloc[-1]
+        brought = [
+            f"(without it {newest[column]:.2f})"
+            for column, learned in (
+                ("empty_memory_tokens_per_round", newest["memory_tokens"]),
+                ("fresh_drafter_tokens_per_round", newest["adapter_version"]),
+            )
+            if learned
+        ]
+        assert brought, "the memory has two answers"
+        for part in brought:
+            expect(page.locator(".task-side")).to_contain_text(part)
         drawn = page.locator(".task-side .plot").evaluate(
             "box => Object.fromEntries(box.data.filter(one => one.hovertemplate).map(one => [one.meta.column, one.y]))"
         )

@@ -131,7 +131,7 @@ const words = {
   leading: "with guessing",
 };
 const lead =
-  "Both lanes write with the same big model. Above it writes alone; below it checks what a small model guesses or what is copied from the text before. The times are real.";
+  "Both lanes write with the same big model. In the first it writes alone; in the second it checks what a small model guesses or what is copied from the text before. The times are real.";
 const alone = measured =>
   laneOf("without guessing", measured.rounds, {
     note: `Measured ${ageOf(measured.at)}: the big model alone answered this prompt again${runs(measured)}.`,

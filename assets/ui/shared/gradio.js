@@ -13,8 +13,11 @@ performance.now = () => {
   return now();
 };
 
-// Arrow keys, Home and End move between tabs.
+// Arrow keys, Home and End move between tabs; Tab stops at the chosen one alone.
 document.addEventListener("keydown", event => {
+  if (event.key === "Tab")
+    for (const one of document.querySelectorAll("[role=tab]"))
+      one.tabIndex = one.ariaSelected === "true" ? 0 : -1;
   const tab = event.target.closest?.("[role=tab]");
   if (!tab || event.ctrlKey || event.metaKey || event.altKey) return;
   const tabs = [...tab.closest("[role=tablist]").querySelectorAll("[role=tab]:enabled")],

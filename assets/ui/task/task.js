@@ -276,6 +276,20 @@ const headline = rows => {
     ? `${begun}${would}`
     : `${begun}, ${ordinal(last.number)}: ${number(last.tokens_per_round)}${would}`;
 };
+// What an answer owes to the memory and to what the small model has learned; a difference that the curve hardly shows is none.
+const SEEN = 0.05;
+const owed = row => {
+  const { tokens_per_round: now, empty_memory_tokens_per_round: empty } = row,
+    fresh = row.fresh_drafter_tokens_per_round;
+  if (empty == null || fresh == null) return "";
+  const brought = without =>
+    `${now - without > SEEN ? "helped" : without - now > SEEN ? "cost some" : "changed next to nothing"} (without it ${number(without)})`;
+  const memory = row.memory_tokens ? `the memory ${brought(empty)}` : "the memory was empty",
+    learning = row.adapter_version
+      ? `the small model’s learning ${brought(fresh)}`
+      : "the small model had learned nothing";
+  return `In answer ${row.number} ${memory}; ${learning}.`;
+};
 // Of the rows where a replay is known: along the upper edge and back along the lower one, in pieces; where learning has lost, there is no gap.
 const gap = (rows, below) => {
   const [x, y] = [[], []];
@@ -397,12 +411,14 @@ widgets.task = (host, context) => {
     total = el("p.counter"),
     key = el("div.task-key"),
     plot = el("div.plot", { role: "img" });
-  const note = el("p.small");
+  const note = el("p.small"),
+    whence = el("p");
   const side = el(
     "section.panel.task-side",
     { "aria-label": "What was learned" },
     el("h3", "Tokens for one step of the big model"),
     said,
+    whence,
     total,
     key,
     plot,
@@ -412,7 +428,7 @@ widgets.task = (host, context) => {
     el("h2", "The same task, ten times"),
     el(
       "p.soft",
-      "Ten different inputs of one task. The answers resemble each other, so the memory and the small model guess more of each next one. The big model checks every token.",
+      "Ten different inputs of one task. The memory keeps each answer and the small model learns from it, so more of the next ones can be guessed. The big model checks every token.",
     ),
     whose,
     cards,
@@ -488,6 +504,7 @@ widgets.task = (host, context) => {
     side.hidden = !done.length;
     if (!last) return;
     said.textContent = headline(done);
+    whence.textContent = owed(last);
     const known = Object.entries(config.lines).filter(([column]) => done.some(one => one[column] != null));
     key.replaceChildren(
       ...known.map(([column, name]) =>
@@ -501,7 +518,7 @@ widgets.task = (host, context) => {
     );
     note.textContent =
       known.length > 1
-        ? `The numbers are of answer ${last.number}. The dashed lines are the same answers, guessed again with less; the big model does not run for them. The filled gaps are what the memory and the small model's learning brought.`
+        ? `The numbers above are of answer ${last.number}. The dashed lines are the same answers, guessed again with less; the big model does not run for them. Each filled gap is what it would have lost.`
         : "What the same answers would have taken with less learned is not known here.";
     if (switches()[0] === false)
       note.textContent += " Learning is switched off below the chat, so no answer is remembered.";
