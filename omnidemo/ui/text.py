@@ -163,7 +163,7 @@ def foreign(message: str, target: str) -> str:
     if not target.startswith("bundled/") or 2 * sum(letter < "\u0250" for letter in letters) >= len(letters):
         return ""
     return (
-        "This small model has only learned English and cannot read this. Write in English, or choose another"
+        "This model has only learned English and cannot read this. Write in English, or choose another"
         " model under Details."
     )
 
@@ -179,7 +179,7 @@ def reads(turns: int | None) -> str:
     if turns is None:
         return ""
     if turns == 1:
-        return "This small model reads only your newest message."
+        return "This model reads only your newest message."
     return (
         f"This model reads your newest message and the {turns - 1} exchange{'' if turns == 2 else 's'}"
         " before it."

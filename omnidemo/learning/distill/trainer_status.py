@@ -45,7 +45,7 @@ def explain(state: State, left: int, remark: str = "", mode: str = "idle") -> st
         ),
         "paused": "Learning is paused; answers are still collected.",
         "failed": f"Learning met a problem; it is tried again after {requests}.",
-        "training": "The drafter is learning from the latest answers.",
+        "training": "The small model is learning from the latest answers.",
         "waiting": "An update is due and waits while an answer is being written, or another topic learns.",
         "converged": (
             "More training would not pay now; the small model trains again when its guesses get worse, or"
