@@ -61,8 +61,8 @@ SPLIT: dict[str, str] = {
 
 STAGES: dict[str, str] = {
     "absent": "not loaded", "queued": "waiting to load", "files": "checking files",
-    "downloading": "downloading", "tokenizers": "reading the tokenizers", "target": "reading the target",
-    "compiling": "compiling machine code, a minute the first time", "drafter": "reading the drafter",
+    "downloading": "downloading", "tokenizers": "reading the tokenizers", "target": "reading the big model",
+    "compiling": "compiling machine code, a minute the first time", "drafter": "reading the small model",
     "vocabulary map": "matching the two vocabularies",
     "cache and adapter": "bringing back n-grams and adapter", "ready": "ready",
     "failed": "could not be loaded",
@@ -191,7 +191,9 @@ def kept(settings: Settings, public: bool) -> str:
     if not public:
         return notice(settings.keep_text, settings.training != "off")
     kept_ones = "Your chats are" if settings.keep_text else "Figures of your chats, not their texts, are"
-    learns = f", and teach a drafter of your own that goes after {settings.visitor_minutes:g} minutes unused"
+    learns = (
+        f", and teach a small model of your own that goes after {settings.visitor_minutes:g} minutes unused"
+    )
     stays = (
         f"kept for {settings.visitor_hours:g} hours, for you"
         f" alone{learns if settings.training != 'off' else ''}"

@@ -19,7 +19,7 @@ widgets.trainer = (host, { trigger }) => {
     ahead = el("p.small.ahead.omni-expert"),
     numbers = el("dl.numbers.omni-expert");
   const acts = el("div.acts");
-  const really = makeQuestion("Reset the drafter?", "Yes, reset", "Keep it");
+  const really = makeQuestion("Reset the small model?", "Yes, reset", "Keep it");
   const pause = button("Pause", "pause"),
     resume = button("Resume", "resume");
   const reset = clickable("", "Reset", () =>

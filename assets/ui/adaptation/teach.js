@@ -206,7 +206,7 @@ make("play", (host, play) => {
     const f = s.figures;
     facts.textContent = [
       outcomeOf({ figures: f, end: s })?.join(""),
-      s.version ? `Adapter v${s.version}.` : "Base drafter.",
+      s.version ? `Version ${s.version} of the small model.` : "The fresh small model.",
     ]
       .filter(Boolean)
       .join(" ");

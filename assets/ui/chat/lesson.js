@@ -70,7 +70,7 @@ export const lesson = (s, said, starts) => {
     facts = [
       plural(f.tokens ?? 0, "token"),
       f.block_efficiency == null ? null : `${format(f.block_efficiency, "number")} tokens a step`,
-      s.version ? `adapter v${s.version}` : "base drafter",
+      s.version ? `version ${s.version} of the small model` : "fresh small model",
     ];
   watchTokens(tokens, answer, chat.announce);
   list.append(

@@ -132,7 +132,7 @@ widgets.answer = host => {
         ? `topic memory ${turn.answer.meta.line}`
         : null,
       figures.context_mismatch
-        ? "the drafter cannot spell all of this text, so it guesses worse; the answer is right"
+        ? "the small model cannot spell all of this text, so it guesses worse; the answer is right"
         : null,
     ]
       .filter(Boolean)

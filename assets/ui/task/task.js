@@ -220,7 +220,7 @@ const makeRow = (voice, place) => {
             ? ""
             : `It could copy from ${plural(row.memory_tokens, "token")} of earlier answers.`,
           row.alpha == null ? "" : `${format(row.alpha, "percent")} of the judged guesses were right.`,
-          row.adapter_version ? `Adapter v${row.adapter_version}.` : "",
+          row.adapter_version ? `Version ${row.adapter_version} of the small model.` : "",
           row.finish_reason === "length" ? "It was cut at its longest." : "",
         ]
           .filter(Boolean)
