@@ -94,6 +94,7 @@ HELP: dict[str, str] = {
         "Which topic's memory (an adapter line) guesses and learns. Automatic chooses by your words; type a"
         " new name to start one."
     ),
+    "learn": "The small model learns from the answers of this chat, while learning is switched on.",
     "keep": "Keep what you ask from now on in the history, with answers and figures.",
     "only_faster": (
         "Off, this page guesses wherever a guess is likely to be right, so an answer may take longer than"

@@ -309,26 +309,29 @@ def test_what_compare_says_of_runs(
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "version", "said"),
     [
         (
             "default",
+            0,
             "learns from what is asked and taught here, but for topics with a small model of their own.",
         ),
-        ("poetry", "is the one of the topic “poetry”, and learns from that alone."),
+        ("poetry", 3, "is the one of the topic “poetry”, and learns from that alone."),
     ],
 )
 def test_compare_says_in_plain_words_what_todays_small_model_learns_from(
-    browser: Browser, app: App, line: str, said: str
+    browser: Browser, app: App, line: str, version: int, said: str
 ) -> None:
-    note = """line => { const host = document.createElement('div'); document.body.append(host);
+    note = """([line, version]) => { const host = document.createElement('div'); document.body.append(host);
         const methods = [{ name: "fresh", title: "Fresh", colour: "red", lossless: true }];
         omni.widgets.compare(host, { trigger() {} }).update(
-            JSON.stringify({ state: "running", prompts: 2, done: 0, total: 2, methods, line }));
+            JSON.stringify({ state: "running", prompts: 2, done: 0, total: 2, methods, line,
+                             lanes: [{ method: "ngram-exact", version }] }));
         return [...host.querySelectorAll('p.small')].map(node => node.textContent).join(" "); }"""
     with visitor(browser, app) as page:
-        found = page.evaluate(note, line)
+        found = page.evaluate(note, [line, version])
     assert f"Today’s small model {said}" in found and "memory" not in found and "default" not in found
+    assert ("is the fresh one" in found) == (version == 0)
 
 
 def test_no_lane_ties_with_one_whose_runs_differ_too_much(browser: Browser, app: App) -> None:

@@ -402,6 +402,9 @@ widgets.compare = (host, context) => {
     note.textContent = [
       single && longest ? "All bars share one clock." : null,
       s.base ? null : "Without the lane “Without guessing” there is no speedup: tick it to get one.",
+      s.lanes?.some(one => one.method === "ngram-exact" && one.version === 0)
+        ? "Today’s small model is the fresh one, for it has learned nothing here."
+        : null,
       visitor.guest || !s.line ? null : learnsFrom(s.line),
       single && longest && s.runs > 1
         ? `Each lane is its middle run of ${s.runs}, which took turns${(s.lanes ?? []).some(brackets) ? "; in brackets the least and the most of them" : ""}.`

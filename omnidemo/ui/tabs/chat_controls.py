@@ -66,6 +66,7 @@ def privacy_switches(services: PublicServices) -> dict[str, Any]:
     """What becomes of a chat: the two switches behind *Change*, `learn` and `keep`."""
     with gr.Row(elem_id="omni-privacy", equal_height=False):
         learn = control("learn")
+        learn.info = text.HELP["learn"]
         keep = gr.Checkbox(
             True,
             label="Store this chat",
