@@ -318,15 +318,16 @@ const others = async (turn, two, extra, topic) => {
     ),
   );
 };
+const unlearned =
+  "The fresh small model guesses here, so before and after are the same. Teach it a topic, or ask a few more things, and look again.";
 replay.views.change = async turn => {
+  if (learned.versions[turn.answer.meta.line ?? "default"]?.startsWith("v0 ")) return refuse(unlearned); // at once, with nothing measured
   waiting("This question is answered with the small model as it came and as it is now…");
   try {
     const two = await replay.fresh(turn);
     if (!replay.current("change", turn)) return;
     if (!two[1].version) {
-      refuse(
-        "The fresh small model guesses here, so before and after are the same. Teach it a topic, or ask a few more things, and look again.",
-      );
+      refuse(unlearned);
       return;
     }
     const extra = el("div.probe-prompts");
