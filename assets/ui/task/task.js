@@ -284,11 +284,8 @@ const owed = row => {
   if (empty == null || fresh == null) return "";
   const brought = without =>
     `${now - without > SEEN ? "helped" : without - now > SEEN ? "cost some" : "changed next to nothing"} (without it ${number(without)})`;
-  const memory = row.memory_tokens ? `the memory ${brought(empty)}` : "the memory was empty",
-    learning = row.adapter_version
-      ? `the small model’s learning ${brought(fresh)}`
-      : "the small model had learned nothing";
-  return `In answer ${row.number} ${memory}; ${learning}.`;
+  const memory = row.memory_tokens ? brought(empty) : "was empty";
+  return `In answer ${row.number} the memory ${memory}; the small model’s learning ${brought(fresh)}.`;
 };
 // Of the rows where a replay is known: along the upper edge and back along the lower one, in pieces; where learning has lost, there is no gap.
 const gap = (rows, below) => {
