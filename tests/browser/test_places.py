@@ -71,7 +71,7 @@ def test_a_page_at_rest_asks_for_no_frame(browser: Browser, served: Served) -> N
 
 
 def test_history_has_no_word_of_the_field_before_expert_is_on(page: Page) -> None:
-    row = {"id": 1, "created_at": "2026-11-28T10:00:00Z", "kind": "chat", "prompt": "?", "answer": "!"}
+    row = {"id": 1, "created_at": "2026-11-28T10:00:00Z", "kind": "traffic", "prompt": "?", "answer": "!"}
     row |= {"method": "ngram-exact", "target": "t", "target_title": "T", "tokens": 4, "finish_reason": "end"}
     state = {"rows": [row], "pairs": [], "methods": ["ngram-exact"], "sessions": [], "store": {"ok": True}}
     page.get_by_role("tab", name="History", exact=True).click()
@@ -90,6 +90,7 @@ def test_history_has_no_word_of_the_field_before_expert_is_on(page: Page) -> Non
     expect(heads).to_have_text(plain)
     expect(page.locator("#told tbody td").locator("visible=true")).to_have_count(len(plain))
     expect(method).to_be_hidden()
+    expect(page.locator("#told tbody .nowrap", has_text="taught")).to_be_visible()
     page.get_by_role("switch", name="Expert").click()
     expect(heads).to_have_text([*plain[:-1], "tok/s", "agreement", "adapter", "method", "target"])
     expect(method).to_be_visible()

@@ -30,6 +30,7 @@ page.alone = answer => {
 };
 
 const title = method => methodTitle(method).replace(/^Recommended: /, "");
+const KINDS = { chat: "chat", traffic: "taught", api: "program" };
 const ENDINGS = {
   end: "ended by itself",
   stop: "ended at a stop string",
@@ -271,7 +272,7 @@ widgets.history = (host, { trigger }) => {
       td(open, false, { class: "prompt" }),
       td(
         [
-          row.finish_reason === "cancelled" ? `${row.kind}, stopped` : row.kind,
+          `${KINDS[row.kind]}${row.finish_reason === "cancelled" ? ", stopped" : ""}`,
           labels.topics[row.topic] ?? row.topic,
         ]
           .filter(Boolean)
