@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -138,7 +139,7 @@ class Store(SessionStore):
         self, target: str, drafter: str, limit: int | None = 1000, sessions: Sequence[str] | None = None
     ) -> Rows:
         """The newest `limit` requests of a pair (only of these `sessions`), oldest first, with CURVE and:
-        `index`, from 1 over the pair's stored requests; `draft_length`, mean drafter tokens per round;
+        `index`, from 1 over the line's stored requests; `draft_length`, mean drafter tokens per round;
         `accepted` and `copied_earlier` of `metrics.py`; `policy`, the draft policy, with `copying` where it
         was on; `temperature`."""
         query = of_pair(
@@ -148,13 +149,16 @@ class Store(SessionStore):
             query = query.where(REQUESTS.c.session_id.in_(sessions))
 
         def read(connection: Connection) -> Rows:
-            total = connection.scalar(select(func.count()).select_from(query.subquery())) or 0
+            lines = query.subquery().c.domain
+            counts = connection.execute(select(lines, func.count()).group_by(lines)).tuples()
+            left = Counter(dict(counts.all()))
             rows = [dict(row) for row in connection.execute(latest(query, REQUESTS.c.id, limit)).mappings()]
-            for back, row in enumerate(rows):
-                metrics = row.pop("metrics")
-                row |= {"index": total - back, "draft_length": drafted_per_round(metrics)}
+            for row in rows:
+                metrics, line = row.pop("metrics"), row["domain"]
+                row |= {"index": left[line], "draft_length": drafted_per_round(metrics)}
                 row |= {name: metrics.get(name) for name in ("accepted", "copied_earlier")}
                 row |= _asked(row.pop("settings"))
+                left[line] -= 1
             return rows[::-1]
 
         return self.read(read, [])

@@ -77,7 +77,7 @@ def _line(row: Mapping[str, Any]) -> str:
 
 
 def _answer(row: Mapping[str, Any]) -> dict[str, Any]:
-    """One answer. number: its place among the pair's stored requests. steps: tokens per pass of the target.
+    """One answer. number: its place among the line's stored answers. steps: tokens per pass of the target.
     alpha: accepted ÷ judged tokens of the drafter. memory, chat, guessed, own: its tokens that were copied
     from an earlier answer, copied from its own prompt and text, guessed by the drafter, and written by the
     target itself; None where the record is older than these counts."""

@@ -51,6 +51,7 @@ def record(
     method="ngram-exact",
     kind="chat",
     target=PAIR[0],
+    domain="default",
     **metrics,
 ):
     seconds = {"draft": 0.1, "verify": 0.2, "settle": 0.05, "other": 0.05, "total": 0.4}
@@ -74,7 +75,7 @@ def record(
         session,
         target,
         PAIR[1],
-        "default",
+        domain,
         method,
         prompt,
         generation,
@@ -219,13 +220,13 @@ def test_deleting_takes_the_rounds_along(store):
 
 
 @both
-def test_curve_counts_the_requests_of_the_pair(store):
+def test_curve_counts_the_requests_of_each_line_of_the_pair(store):
     for index in range(5):
-        store.record_request(record(acceptance_rate=index / 10))
+        store.record_request(record(acceptance_rate=index / 10, domain="maths" if index == 3 else "default"))
     store.record_request(record(target="bundled/other"))
     store.flush()
     curve = store.curve(*PAIR, limit=3)
-    assert [row["index"] for row in curve] == [3, 4, 5]
+    assert [row["index"] for row in curve] == [3, 1, 4]
     assert [row["acceptance_rate"] for row in curve] == [0.2, 0.3, 0.4]
     assert {
         "created_at",
