@@ -7,6 +7,7 @@ import { clickable, el, heading, makeMeter } from "../shared/dom.js";
 import { field, select } from "../shared/fields.js";
 import { plural, random } from "../shared/format.js";
 import { labels } from "../shared/labels.js";
+import { NO_ANSWER } from "../shared/server.js";
 import { session } from "../shared/visitor.js";
 import { widgets } from "../shared/widgets.js";
 
@@ -50,12 +51,7 @@ const make = (name, draw) => {
       return play.trigger("play");
     } // the next turn, after whoever waits
     if (play.busy && play.last?.state === "playing")
-      play.last = {
-        ...play.last,
-        state: "error",
-        error:
-          "The server gave no answer: its queue may be full, or the connection was lost. Start it again.",
-      };
+      play.last = { ...play.last, state: "error", error: `${NO_ANSWER} Start it again.` };
     play.busy = false;
     play.draw();
   };

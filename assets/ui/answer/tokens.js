@@ -6,7 +6,8 @@ import { labels } from "../shared/labels.js";
 
 const visible = text => text.replaceAll("\n", "↵").replaceAll("\t", "⇥").replaceAll(" ", "␣");
 
-export const tokenSpan = (line, index) => {
+// `index`: its place in the answer's lines, where its tooltip is shown.
+export const tokenSpan = (line, index = null) => {
   if (line.k === "x")
     // shown by CSS from the attribute: never part of the text, of a selection or of a copy
     return el("span", {
@@ -14,8 +15,7 @@ export const tokenSpan = (line, index) => {
       "data-text": line.t.replaceAll("\n", "↵") || "▫",
       "data-i": index,
     });
-  const span = el("span", { class: `tok s-${line.s}`, "data-i": index });
-  span.textContent = line.t;
+  const span = el("span", { class: `tok s-${line.s}`, "data-i": index }, line.t);
   if (line.g && line.g.length > 1) span.dataset.pieces = line.g.join("|");
   if (line.t.startsWith("\n")) span.classList.add("breaks"); // the mark stands before the text, where the break is
   return span;
@@ -30,15 +30,10 @@ export const colourKey = lines => {
   const sources = new Set(lines.filter(line => line.k !== "x").map(line => line.s));
   return el(
     "div.small.colour-key",
-    ...labels.legend
+    labels.legend
       .filter(one => sources.has(one.key) && one.key !== "plain")
-      .map(one =>
-        el(
-          "span",
-          { class: `s-${one.key}`, title: one.help },
-          el("i.swatch", { "aria-hidden": "true" }),
-          one.title,
-        ),
+      .map(({ key, help, title }) =>
+        el("span", { class: `s-${key}`, title: help }, el("i.swatch", { "aria-hidden": "true" }), title),
       ),
   );
 };

@@ -5,7 +5,7 @@ import { examples } from "./examples.js";
 import { manner } from "./manner.js";
 import { clickable, el, heading } from "../shared/dom.js";
 import { plural, random, whole } from "../shared/format.js";
-import { alive } from "../shared/server.js";
+import { NO_ANSWER, alive } from "../shared/server.js";
 import { session } from "../shared/visitor.js";
 import { widgets } from "../shared/widgets.js";
 
@@ -116,7 +116,7 @@ chat.settled = value => {
         ? null
         : turn.answer.text
           ? "The connection broke before the answer was finished. Press Again."
-          : "The server gave no answer: its queue may be full, or the connection was lost. Send the message again.";
+          : `${NO_ANSWER} Send the message again.`;
   live = null;
   if (turn.state !== "done") finish(turn);
   status(turn);

@@ -1,7 +1,7 @@
 // The list of chats: open, name, delete with a way back, export.
 import { chat } from "./chat.js";
 import { chats } from "./chats.js";
-import { clickable, el, icon } from "../shared/dom.js";
+import { clickable, closesBeside, el, fill, icon } from "../shared/dom.js";
 import { when } from "../shared/fields.js";
 import { plural } from "../shared/format.js";
 
@@ -239,9 +239,7 @@ chat.drawer = () => {
     ),
     room,
   );
-  box.addEventListener("click", event => {
-    if (event.target === box && event.detail < 2) box.close();
-  });
+  closesBeside(box);
   box.addEventListener("keydown", event => event.stopPropagation()); // Esc closes it, and stops no answer
   return box;
 };

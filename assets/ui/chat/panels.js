@@ -1,9 +1,9 @@
 // The small widgets around the chat: prompts, notice, method help, this answer's figures.
-import { howFast } from "../answer/outcome.js";
+import { howFast, secondsOf } from "../answer/outcome.js";
 import { chat } from "./chat.js";
 import { clickable, el } from "../shared/dom.js";
 import { methodTitle } from "../shared/fields.js";
-import { format } from "../shared/format.js";
+import { format, joined } from "../shared/format.js";
 import { labels } from "../shared/labels.js";
 import { widgets } from "../shared/widgets.js";
 
@@ -35,14 +35,10 @@ widgets.method = host => {
   showMethod = name => {
     const method = labels.methods[name];
     if (!method) return;
-    host.replaceChildren(
-      el(
-        "span",
-        { class: `badge ${method.lossless ? "good" : "warn"}` },
-        method.lossless ? labels.lossless : labels.approximate,
-      ),
-      el("p", method.help),
-    );
+    const badge = method.lossless
+      ? el("span.badge.good", labels.lossless)
+      : el("span.badge.warn", labels.approximate);
+    host.replaceChildren(badge, el("p", method.help));
   };
   showMethod(labels.method);
 };
@@ -111,12 +107,8 @@ widgets.answer = host => {
       pace.textContent = fast.value;
       words.textContent = fast.words;
     }
-    const seconds = {
-      draft_seconds: figures.draft_seconds || 0,
-      verify_seconds: figures.verify_seconds || 0,
-      rest_seconds: (figures.settle_seconds || 0) + (figures.other_seconds || 0),
-    };
-    const total = seconds.draft_seconds + seconds.verify_seconds + seconds.rest_seconds;
+    const seconds = secondsOf(figures),
+      total = Object.values(seconds).reduce((sum, one) => sum + one);
     split.hidden = !total;
     for (const { name, label, piece, text } of segments) {
       const share = total ? seconds[name] / total : 0;
@@ -124,19 +116,14 @@ widgets.answer = host => {
       text.lastChild.textContent = `${label} ${format(share, "percent")}`;
     }
     bar.setAttribute("aria-label", `Time: ${segments.map(({ text }) => text.textContent).join(", ")}`);
-    const { method, version } = turn.answer.meta;
-    foot.textContent = [
+    const { method, version, line } = turn.answer.meta;
+    foot.textContent = joined([
       methodTitle(method),
       version === undefined ? null : version ? `adapter v${version}` : "base drafter",
-      turn.answer.meta.line && turn.answer.meta.line !== "default"
-        ? `topic memory ${turn.answer.meta.line}`
-        : null,
-      figures.context_mismatch
-        ? "the drafter cannot spell all of this text, so it guesses worse; the answer is right"
-        : null,
-    ]
-      .filter(Boolean)
-      .join(" · ");
+      line && line !== "default" && `topic memory ${line}`,
+      figures.context_mismatch &&
+        "the drafter cannot spell all of this text, so it guesses worse; the answer is right",
+    ]);
   };
   chat.listeners.push(draw);
   draw(chat.selected, chat.turns.length, chat.turns.length, false);

@@ -1,5 +1,6 @@
 // What the measuring tabs share: polling while visible, fields, cells of tables, downloads.
-import { clickable, el } from "./dom.js";
+import { clickable, el, fill } from "./dom.js";
+import { joined } from "./format.js";
 import { labels } from "./labels.js";
 
 // Calls `act` when `host` comes into view and, if `ms` is given, again every `ms` while it stays there.
@@ -49,7 +50,7 @@ export const askedPanel = (host, title, ask, draw) => {
   return {
     update: value => {
       if (!wanted) return;
-      body.replaceChildren(...draw(JSON.parse(value)).filter(Boolean));
+      fill(body, draw(JSON.parse(value)));
       fold(false);
     },
   };
@@ -83,15 +84,24 @@ export const select = (label, options, value, onchange) => {
   const box = el(
     "select",
     { "aria-label": label, onchange: () => onchange(box.value) },
-    ...options.map(([key, title]) => el("option", { value: key, selected: key === value }, title)),
+    options.map(([key, title]) => el("option", { value: key, selected: key === value }, title)),
   );
   return box;
 };
-const looks = (number, cls) => [number && "num", cls].filter(Boolean).join(" ") || null;
+const looks = (number, cls) => joined([number && "num", cls], " ") || null;
 export const th = (title, help = null, number = false, cls = "") =>
   el("th", { scope: "col", title: help, class: looks(number, cls) }, title);
 export const td = (value, number = false, more = {}) =>
   el("td", { ...more, class: looks(number, more.class) }, value);
+export const table = (heads, rows = [], caption = null) =>
+  el("table", caption, el("thead", el("tr", heads)), el("tbody", rows));
+export const tick = (label, checked, act) =>
+  el("input", {
+    type: "checkbox",
+    "aria-label": label,
+    checked,
+    onchange: event => act(event.target.checked),
+  });
 // A question before something is lost: its box, and `ask(sentence, act)`. Esc and the second button keep everything.
 export const makeQuestion = (name, yes, no) => {
   let act = null,

@@ -1,16 +1,12 @@
 // What is kept, above the tabs of a public app, and the operator's key.
 import { chat } from "../chat/chat.js";
-import { clickable, el } from "./dom.js";
+import { clickable, el, say } from "./dom.js";
 import { post, sayKey, visitor } from "./visitor.js";
 import { widgets } from "./widgets.js";
 
 widgets.visitor = (host, { trigger }) => {
   const notice = el("span.kept"),
     said = el("p.said", { role: "status", hidden: true });
-  const say = text => {
-    said.textContent = text;
-    said.hidden = !text;
-  };
   const really = el("span.really", { hidden: true });
   const remove = clickable("link", "Delete everything that is kept about me", () => {
     really.hidden = false;
@@ -30,13 +26,13 @@ widgets.visitor = (host, { trigger }) => {
   });
   const yes = clickable("link danger", "Delete", async () => {
     settle();
-    say("Deleting…");
+    say(said, "Deleting…");
     try {
       const { done, said: told, detail } = await post("visitor/forget");
       if (done) chat.forget();
-      say(told ?? detail);
+      say(said, told ?? detail);
     } catch {
-      say("The server did not answer; press again in a moment.");
+      say(said, "The server did not answer; press again in a moment.");
     }
   });
   const no = clickable("link", "Keep", settle);
@@ -57,11 +53,11 @@ widgets.visitor = (host, { trigger }) => {
         field.value = "";
         try {
           const { operator, said: told } = await sayKey(given);
-          say(operator ? "You are the operator until this page is loaded again." : told);
+          say(said, operator ? "You are the operator until this page is loaded again." : told);
           enter.hidden = operator;
           if (operator) trigger("unlock");
         } catch {
-          say("The server did not answer; try again in a moment.");
+          say(said, "The server did not answer; try again in a moment.");
         }
       },
     },
