@@ -14,6 +14,7 @@ const formats = {
   milliseconds: x => `${formats.number(1000 * x)} ms`,
   count: x => Math.round(x).toLocaleString("en"),
   times: x => `${x.toFixed(2)} ×`,
+  loss: x => x.toFixed(3),
 };
 export const format = (value, form) =>
   value === null || value === undefined || Number.isNaN(value) ? "–" : formats[form](value);
