@@ -3,9 +3,9 @@
 import { learned } from "./learned.js";
 import { outcomeOf } from "../answer/outcome.js";
 import { lesson } from "../chat/lesson.js";
-import { clickable, el, heading, makeMeter } from "../shared/dom.js";
+import { clickable, el, heading, makeMeter, say } from "../shared/dom.js";
 import { field, select } from "../shared/fields.js";
-import { plural, random } from "../shared/format.js";
+import { joined, plural, random } from "../shared/format.js";
 import { labels } from "../shared/labels.js";
 import { NO_ANSWER } from "../shared/server.js";
 import { session } from "../shared/visitor.js";
@@ -17,16 +17,8 @@ const SECONDS = 30,
 export const players = {};
 
 const make = (name, draw) => {
-  const play = (players[name] = {
-    run: "",
-    busy: false,
-    stopping: false,
-    topic: "",
-    count: 40,
-    last: null,
-    trigger: () => {},
-    draw: () => {},
-  });
+  const play = { run: "", busy: false, stopping: false, topic: "", count: 40, last: null, draw: () => {} };
+  players[name] = play;
   play.request = values => [session(), play.run, ...values.slice(2, 4), play.topic, play.count, values[6]];
   play.current = () => [session(), play.run];
   play.start = () => {
@@ -181,31 +173,16 @@ make("play", (host, play) => {
     meter.node.hidden = line.hidden = !s;
     if (!s) return;
     meter.set(s.count ? s.done / s.count : 0);
-    const states = {
-      more: `teaching ${named(s.topic)}`,
-      playing: play.stopping
-        ? "stopping"
-        : s.done
-          ? `teaching ${named(s.topic)}`
-          : `waiting for the first answer on ${named(s.topic)}`,
-      stopped: "stopped",
-      done: "done",
-      error: "ended",
-    };
-    line.textContent = `${s.done} of ${s.count} · ${states[s.state]}`;
-    error.hidden = s.state !== "error";
-    error.textContent = s.error ?? "";
+    const doing = s.done || s.state === "more" ? "teaching" : "waiting for the first answer on";
+    const states = { stopped: "stopped", done: "done", error: "ended" };
+    line.textContent = `${s.done} of ${s.count} · ${states[s.state] ?? (play.stopping && s.state === "playing" ? "stopping" : `${doing} ${named(s.topic)}`)}`;
+    say(error, s.error);
     pair.hidden = !s.prompt;
     if (!s.prompt) return;
     prompt.textContent = s.prompt;
     text.textContent = s.text || "(an empty answer)";
-    const f = s.figures;
-    facts.textContent = [
-      outcomeOf({ figures: f, end: s })?.join(""),
-      s.version ? `Adapter v${s.version}.` : "Base drafter.",
-    ]
-      .filter(Boolean)
-      .join(" ");
+    const drafter = s.version ? `Adapter v${s.version}.` : "Base drafter.";
+    facts.textContent = joined([outcomeOf({ figures: s.figures, end: s })?.join(""), drafter], " ");
   };
   return config => topic.replaceChildren(topics(play, config.topics));
 });

@@ -1,13 +1,14 @@
 // The small widgets around the chat: prompts, notice, method help, this answer's figures.
 import { howFast, secondsOf } from "../answer/outcome.js";
 import { chat } from "./chat.js";
+import { examples } from "./examples.js";
 import { clickable, el } from "../shared/dom.js";
 import { methodTitle } from "../shared/fields.js";
 import { format, joined } from "../shared/format.js";
 import { labels } from "../shared/labels.js";
 import { widgets } from "../shared/widgets.js";
 
-widgets.prompts = () => ({ update: value => chat.setPrompts(JSON.parse(value)) });
+widgets.prompts = () => ({ update: value => examples.set(JSON.parse(value)) });
 // What becomes of a chat, with the two switches below that change it.
 widgets.notice = host => {
   const page = document.documentElement;
@@ -93,13 +94,11 @@ widgets.answer = host => {
         ? `Answer ${index} of ${count}`
         : "This answer";
     if (!figures) return;
-    for (const cell of cells) {
-      cell.value.textContent = format(figures[cell.key], cell.as);
-      cell.node.hidden =
-        (main.contains(cell.node) &&
-          !figures[cell.key] &&
-          (figures[cell.key] == null || cell.key === "copied_share")) ||
-        (cell.key === "total_variation" && figures[cell.key] == null); // nothing to tell
+    for (const { key, as, value, node } of cells) {
+      const found = figures[key],
+        untold = found == null && (main.contains(node) || key === "total_variation");
+      value.textContent = format(found, as);
+      node.hidden = untold || (key === "copied_share" && !found); // nothing to tell
     }
     const fast = howFast(turn.answer.speed);
     speed.hidden = !fast;

@@ -44,11 +44,7 @@ export const picture = (path, cls = "") =>
 export const icon = (cls, label, path, act, title = label) =>
   clickable(`icon ${cls}`, picture(path), act, { "aria-label": label, title });
 // What is said where the pointer rests on a part of a drawing.
-export const hint = text => {
-  const node = svg("title");
-  node.textContent = text;
-  return node;
-};
+export const hint = text => (text ? [svg("title", {}, text)] : []);
 // How many steps of the big model wrote how many tokens.
 export const counted = (steps, tokens, of = " of the big model") => [
   el("b", format(steps, "count")),
@@ -65,22 +61,20 @@ export const closesBeside = box =>
 export const dots = () => el("span.dots", { "aria-hidden": "true" }, el("i"), el("i"), el("i"));
 // Whether less motion is asked for.
 export const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
-// An empty drawing for eye and screen reader, and what writes into it.
+// An empty drawing for eye and screen reader, and what draws into it.
 export const drawing = (width, height, cls, label) => {
-  const node = svg("svg", {
-    viewBox: `0 0 ${width} ${height}`,
-    width,
-    height,
-    class: `drawn ${cls}`,
-    role: "img",
-    "aria-label": label,
-  });
-  const write = (text, x, y, kind, anchor = "start") => {
-    const words = svg("text", { x, y, class: kind, "text-anchor": anchor });
-    words.textContent = text;
-    node.append(words);
-  };
-  return { node, write };
+  const size = { viewBox: `0 0 ${width} ${height}`, width, height },
+    node = svg("svg", { ...size, class: `drawn ${cls}`, role: "img", "aria-label": label });
+  const write = (text, x, y, kind, anchor = "start") =>
+    node.append(svg("text", { x, y, class: kind, "text-anchor": anchor }, text));
+  // What stands at a line or point is said where the pointer rests on it.
+  const line = (x1, y1, x2, y2, kind, said = null) =>
+    node.append(svg("line", { x1, y1, x2, y2, class: kind }, ...hint(said)));
+  const point = (cx, cy, r, kind, said) =>
+    node.append(svg("circle", { cx, cy, r, class: kind }, ...hint(said)));
+  const path = (points, kind) =>
+    node.append(svg("polyline", { points: points.map(at => at.join(",")).join(" "), class: kind }));
+  return { node, write, line, point, path };
 };
 
 // A bar that fills: its node, and what sets the share of it, 0 to 1.
