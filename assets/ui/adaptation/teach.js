@@ -4,9 +4,8 @@ import { learned } from "./learned.js";
 import { outcomeOf } from "../answer/outcome.js";
 import { lesson } from "../chat/lesson.js";
 import { clickable, el, heading, makeMeter, say } from "../shared/dom.js";
-import { field, select } from "../shared/fields.js";
+import { field, select, topicTitle } from "../shared/fields.js";
 import { joined, plural, random } from "../shared/format.js";
-import { labels } from "../shared/labels.js";
 import { NO_ANSWER } from "../shared/server.js";
 import { session } from "../shared/visitor.js";
 import { widgets } from "../shared/widgets.js";
@@ -67,12 +66,11 @@ const make = (name, draw) => {
   };
 };
 const FIRST = "code"; // what the drafter knows least of when it comes, of what it learns soon
-const named = topic => labels.topics[topic] ?? topic;
 const topics = (play, list) => {
   play.topic ||= list.includes(FIRST) ? FIRST : (list[0] ?? "");
   return select(
     "Topic",
-    list.map(name => [name, named(name)]),
+    list.map(name => [name, topicTitle(name)]),
     play.topic,
     name => {
       play.topic = name;
@@ -113,10 +111,10 @@ make("teach", (host, play) => {
       : s.state === "error"
         ? s.error
         : play.busy
-          ? `${taught} of ${named(s.topic)} · ${play.stopping ? "stopping" : `${left()} s left`}`
-          : `${unlearned ? "Answered" : "Taught"} ${taught} of ${named(s.topic)}. ${unlearned || "It learns from them in the background; then ask about it again."}`;
+          ? `${taught} of ${topicTitle(s.topic)} · ${play.stopping ? "stopping" : `${left()} s left`}`
+          : `${unlearned ? "Answered" : "Taught"} ${taught} of ${topicTitle(s.topic)}. ${unlearned || "It learns from them in the background; then ask about it again."}`;
     line.classList.toggle("alert", s?.state === "error");
-    const told = !s ? "" : play.busy ? `Teaching ${named(s.topic)}` : line.textContent; // the seconds that pass are not read out
+    const told = !s ? "" : play.busy ? `Teaching ${topicTitle(s.topic)}` : line.textContent; // the seconds that pass are not read out
     if (voice.textContent !== told) voice.textContent = told;
     if (s && s.state !== "error") lesson(s, line.textContent, play.busy && !s.done && s !== begun);
     begun = play.busy && !s?.done ? s : begun;
@@ -175,7 +173,7 @@ make("play", (host, play) => {
     meter.set(s.count ? s.done / s.count : 0);
     const doing = s.done || s.state === "more" ? "teaching" : "waiting for the first answer on";
     const states = { stopped: "stopped", done: "done", error: "ended" };
-    line.textContent = `${s.done} of ${s.count} · ${states[s.state] ?? (play.stopping && s.state === "playing" ? "stopping" : `${doing} ${named(s.topic)}`)}`;
+    line.textContent = `${s.done} of ${s.count} · ${states[s.state] ?? (play.stopping && s.state === "playing" ? "stopping" : `${doing} ${topicTitle(s.topic)}`)}`;
     say(error, s.error);
     pair.hidden = !s.prompt;
     if (!s.prompt) return;

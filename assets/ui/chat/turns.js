@@ -7,9 +7,8 @@ import { examples } from "./examples.js";
 import { replay } from "../replay/replay.js";
 import { copyButton } from "../shared/copy.js";
 import { clickable, counted, dots, el, fill, makeMeter } from "../shared/dom.js";
-import { methodTitle } from "../shared/fields.js";
+import { methodTitle, topicTitle } from "../shared/fields.js";
 import { format, joined, plural } from "../shared/format.js";
-import { labels } from "../shared/labels.js";
 import { drawMarkdown } from "../shared/markdown.js";
 import { linkTo } from "../shared/places.js";
 
@@ -160,10 +159,7 @@ chat.foot = turn => {
     ];
     facts.append(plural(figures.tokens ?? 0, "token"), el("span.omni-expert", ` · ${joined(technical)}`));
     if (meta.topic && meta.topic !== "other")
-      facts.append(
-        " · ",
-        el("span", { title: meta.why || null }, `topic: ${labels.topics[meta.topic] ?? meta.topic}`),
-      );
+      facts.append(" · ", el("span", { title: meta.why || null }, `topic: ${topicTitle(meta.topic)}`));
     if (meta.line && meta.line !== "default") facts.append(` · topic memory ${meta.line}`);
     if (meta.why) facts.append(el("span.omni-expert", ` · ${meta.why}`));
   }

@@ -12,11 +12,11 @@ import {
   td,
   th,
   tick,
+  topicTitle,
   when,
   whileVisible,
 } from "../shared/fields.js";
 import { format, joined, plural } from "../shared/format.js";
-import { labels } from "../shared/labels.js";
 import { linkTo } from "../shared/places.js";
 import { session, visitor } from "../shared/visitor.js";
 import { widgets } from "../shared/widgets.js";
@@ -248,7 +248,7 @@ widgets.history = (host, { trigger }) => {
       td(check),
       td(when(row.created_at), false, { title: row.created_at, class: "nowrap" }),
       td(open, false, { class: "prompt" }),
-      td(joined([kind, labels.topics[row.topic] ?? row.topic]), false, { class: "nowrap" }),
+      td(joined([kind, topicTitle(row.topic)]), false, { class: "nowrap" }),
       ...FIGURES.map(([name, , shown, cls, hint]) =>
         td(shown(row), true, { "data-label": name, class: cls, title: hint?.(row) }),
       ),

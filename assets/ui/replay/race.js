@@ -5,9 +5,8 @@ import { howFast, range } from "../answer/outcome.js";
 import { colourKey, tokenSpan, tokensBox } from "../answer/tokens.js";
 import { replay } from "./replay.js";
 import { clickable, dots, el, fill } from "../shared/dom.js";
-import { select } from "../shared/fields.js";
+import { select, topicTitle } from "../shared/fields.js";
 import { format, plural } from "../shared/format.js";
-import { labels } from "../shared/labels.js";
 
 const untimed = rounds => rounds.map(round => ({ ...round, times: null }));
 const LENGTH = 8e6,
@@ -243,13 +242,12 @@ replay.change = (two, about, extra, seen) => {
   });
 };
 const mine = ({ topic }) =>
-  `Your question${topic && topic !== "other" ? ` (topic: ${labels.topics[topic] ?? topic})` : ""} twice: guessed by the small model as it came, and as it is after what it has learned here. The big model stays the same.`;
+  `Your question${topic && topic !== "other" ? ` (topic: ${topicTitle(topic)})` : ""} twice: guessed by the small model as it came, and as it is after what it has learned here. The big model stays the same.`;
 // Other prompts to look at: those that the server replays by itself after each lesson, one topic at a time.
 const others = async (turn, two, extra, topic) => {
   const seen = learned.seen[turn.answer.meta.line ?? "default"];
   const found = await replay.probes(turn, topic).catch(() => null);
   if (!found?.pairs.length) return;
-  const named = name => labels.topics[name] ?? name;
   const chip = (title, on, two, about) => {
     const act = () => {
       for (const other of press.parentNode.children)
@@ -264,15 +262,15 @@ const others = async (turn, two, extra, topic) => {
       prompt,
       false,
       two,
-      `Replayed, no wall times: “${prompt}”, a probe prompt of ${named(found.topic)}. Its answer was recorded once; both guess along it.`,
+      `Replayed, no wall times: “${prompt}”, a probe prompt of ${topicTitle(found.topic)}. Its answer was recorded once; both guess along it.`,
     );
-  const topics = found.topics.map(name => [name, named(name)]);
+  const topics = found.topics.map(name => [name, topicTitle(name)]);
   fill(
     extra,
     el("p.small", "Or on prompts that are replayed after each lesson:"),
     topics.length > 1
       ? select("Topic", topics, found.topic, name => others(turn, two, extra, name))
-      : el("b", named(found.topic)),
+      : el("b", topicTitle(found.topic)),
     el("div.prompts", chip("this prompt", !topic, two, mine(turn.answer.meta)), found.pairs.map(probe)),
   );
 };

@@ -75,7 +75,19 @@ const measuredPace = (speed, lane) =>
     ? (lane.total * speed.speedup) / lane.count
     : null;
 
-replay.words = { proposed, verdict, named };
+// A token as a chip: its looks, its mark, and what was written instead.
+const chipOf = (word, one, state, mark = "", instead = "") =>
+  el(
+    "span",
+    { class: `chip-token ${state}${one.s === "copied" && state !== "plain" ? " copied" : ""}` },
+    word(one),
+    mark && el("i", { "aria-label": { "✓": "right", "✗": "wrong" }[mark] ?? "not looked at" }, mark),
+    instead && el("span.instead", ` → ${instead}`),
+  );
+const judgedChip = (word, one, { wrote }) =>
+  chipOf(word, one, ...MARKS[one.state], one.state === "wrong" && wrote ? word(wrote) : "");
+
+replay.words = { proposed, verdict, named, chipOf, judgedChip };
 
 replay.views.slow = turn => {
   const rounds = roundsOf(turn.answer),
@@ -126,14 +138,7 @@ replay.views.slow = turn => {
   const spans = lane.tokens.map(one => tokenSpan(one));
   const guess = (one, state) =>
     el("span", { class: `guess ${state}${one.t.startsWith("\n") ? " breaks" : ""}` }, one.t || "▫");
-  const chip = (one, state, mark = "", instead = "") =>
-    el(
-      "span",
-      { class: `chip-token ${state}${one.s === "copied" && state !== "plain" ? " copied" : ""}` },
-      word(one),
-      mark && el("i", { "aria-label": { "✓": "right", "✗": "wrong" }[mark] ?? "not looked at" }, mark),
-      instead && el("span.instead", ` → ${instead}`),
-    );
+  const chip = (one, ...how) => chipOf(word, one, ...how);
   // Where the clock may rest: all guessed, all checked, what became of it.
   const stops = [],
     ends = [];
@@ -210,8 +215,7 @@ replay.views.slow = turn => {
     rows.draft.fact.textContent = many
       ? `${named(round)(many, `${many} `)}${lane.timed ? `, ${clockOf(draft)}` : ""}`
       : "no guess";
-    const judged = one =>
-      chip(one, ...MARKS[one.state], one.state === "wrong" && round.wrote ? word(round.wrote) : "");
+    const judged = one => judgedChip(word, one, round);
     fill(
       rows.check.chips,
       stage > 0 && round.guesses.map(one => (stage === 1 ? chip(one, "checking") : judged(one))),
