@@ -1,5 +1,5 @@
 // The Compare tab: lanes on one clock, a table, bar charts, the progress of a batch.
-import { howFast, range, secondsOf, unsteady, wild } from "../answer/outcome.js";
+import { howFast, range, secondsOf, unsteady } from "../answer/outcome.js";
 import { readAnswer } from "../answer/records.js";
 import { colourKey, tokenSpan, tokensBox, watchTokens } from "../answer/tokens.js";
 import { drawChart, plotAgain, saveFigure } from "../shared/charts.js";
@@ -81,22 +81,22 @@ const paceOf = found => {
 // Whether a lane's verdict has the least and the most of its runs in brackets.
 const brackets = result =>
   result.method !== "autoregressive" && guessed(result) && Boolean(paceOf(result.speedup)?.spread);
-const speedup = found => {
-  const [value, low, high] = found;
+// An answer without a guess is plain decoding: a ratio of the two would only show how the machine's pace varied.
+const pace = result => {
+  const [value, low, high] = result.speedup ?? [];
+  if (!guessed(result)) return el("span.pace", "as fast as without guessing: it made no guesses");
   if (value == null) return null;
-  if (wild(low, high))
-    return el(
-      "span.pace",
-      `its runs differ too much to tell: ${range(low, high)} as fast as without guessing`,
-    );
-  const { value: times, words, side } = paceOf(found);
+  const {
+    value: times,
+    words,
+    side,
+  } = paceOf(result.speedup) ?? {
+    value: "its runs differ too much to tell:",
+    words: `${range(low, high)} as fast as without guessing`,
+    side: 0,
+  };
   return el("span", { class: `pace ${["bad", "", "good"][side + 1]}` }, `${times} ${words}`);
 };
-// An answer without a guess is plain decoding: a ratio of the two would only show how the machine's pace varied.
-const pace = result =>
-  guessed(result)
-    ? speedup(result.speedup)
-    : el("span.pace", "as fast as without guessing: it made no guesses");
 // Each lane's bar has the length of its seconds on one axis; the ruler under the lanes names them.
 const NAMES = { draft_seconds: "drafting", verify_seconds: "verifying", rest_seconds: "the rest" };
 const clock = (lane, longest) => {
@@ -266,14 +266,9 @@ const tableOf = s => {
 
 widgets.compare = (host, context) => {
   trigger = context.trigger;
-  const empty = el(
-    "div.nothing",
-    el("h3", "Nothing is compared"),
-    el(
-      "p",
+  const how =
       "Pick a prompt and press Run: the big model alone, then with the small one as it came, then with what it has learned here. All on one clock.",
-    ),
-  );
+    empty = el("div.nothing", el("h3", "Nothing is compared"), el("p", how));
   const error = el("p.alert", { role: "alert", hidden: true }),
     voice = el("div.omni-offscreen", { "aria-live": "polite" });
   const meter = makeMeter("Comparisons done"),
@@ -302,6 +297,14 @@ widgets.compare = (host, context) => {
     plotAgain();
   });
   const plots = new Map();
+  const plot = name => {
+    const box = el("div.plot.bars", { role: "img" }),
+      title = "This chart as a file, black on white";
+    const save = form => clickable("link", form.toUpperCase(), () => saveFigure(box, name, form), { title });
+    const saves = el("span.saves", "Save as ", save("svg"), " ", save("png"));
+    figures.append(el("section.panel", el("div.line", el("h3", name), saves), box));
+    return box;
+  };
   draw = s => {
     board.last = s;
     const busy = s.state === "running" || s.state === "asked";
@@ -315,10 +318,16 @@ widgets.compare = (host, context) => {
     for (const button of document.querySelectorAll("#omni-compare-run, #omni-compare-batch"))
       button.disabled = busy; // the engine makes one comparison at a time
     meter.set(s.total ? s.done / s.total : 0);
+    const ends = { stopped: "stopped; what was measured stays", done: "done" };
     line.textContent =
       s.state === "asked"
         ? "waiting for the engine…"
-        : `${s.kept ? `Kept from ${when(s.kept)}, with ${s.target}${s.prompt ? `: “${s.prompt}”` : ""} · ` : ""}${s.done} of ${s.total} answers${s.prompts > 1 ? ` · ${s.prompts} prompts` : s.runs > 1 ? ` · ${s.runs} runs of each` : ""}${board.stopping && busy ? " · stopping" : s.state === "stopped" ? " · stopped; what was measured stays" : s.state === "done" ? " · done" : ""}`;
+        : joined([
+            s.kept && `Kept from ${when(s.kept)}, with ${s.target}${s.prompt ? `: “${s.prompt}”` : ""}`,
+            `${s.done} of ${s.total} answers`,
+            s.prompts > 1 ? `${s.prompts} prompts` : s.runs > 1 && `${s.runs} runs of each`,
+            board.stopping && busy ? "stopping" : ends[s.state],
+          ]);
     longest = Math.max(0, ...(s.lanes ?? []).map(one => one.seconds || 0));
     const single = s.prompts === 1,
       best = (s.lanes ?? []).filter(one => one.best && one.method !== "autoregressive"),
@@ -350,28 +359,13 @@ widgets.compare = (host, context) => {
     figures.querySelector(".tables")?.remove();
     figures.prepend(el("section.panel.tables", tableOf(s)));
     for (const item of s.charts) {
-      if (!plots.has(item.key)) {
-        const box = el("div.plot.bars", { role: "img" });
-        const save = format =>
-          clickable("link", format.toUpperCase(), () => saveFigure(box, item.title, format), {
-            title: "This chart as a file, black on white",
-          });
-        figures.append(
-          el(
-            "section.panel",
-            el("div.line", el("h3", item.title), el("span.saves", "Save as ", save("svg"), " ", save("png"))),
-            box,
-          ),
-        );
-        plots.set(item.key, box);
-      }
-      const box = plots.get(item.key);
-      box.style.height = `${item.height ?? Math.max(120, 60 + 38 * s.methods.length)}px`;
-      box.setAttribute(
-        "aria-label",
-        `${item.title} of ${s.methods.length} methods; the table has the numbers`,
-      );
-      drawChart(box, item.figure);
+      const { key, title, height, figure } = item,
+        n = s.methods.length;
+      if (!plots.has(key)) plots.set(key, plot(title));
+      const box = plots.get(key);
+      box.style.height = `${height ?? Math.max(120, 60 + 38 * n)}px`;
+      box.setAttribute("aria-label", `${title} of ${n} methods; the table has the numbers`);
+      drawChart(box, figure);
     }
   };
   return {

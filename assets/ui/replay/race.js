@@ -113,12 +113,9 @@ const attempt = async (mode, turn, act, anew) => {
 };
 const runs = lane =>
   lane.runs > 1 ? `; the middle one of ${lane.runs} runs` : lane.runs === 1 ? "; one run" : "";
-const words = {
-  faster: "as fast as without guessing, in this run",
-  slower: "as fast as without guessing, in this run: guesses cost more time than they saved",
-  same: "as fast as without guessing, in this run",
-  leading: "with guessing",
-};
+const fast = "as fast as without guessing, in this run",
+  slower = `${fast}: guesses cost more time than they saved`,
+  words = { faster: fast, slower, same: fast, leading: "with guessing" };
 const lead =
   "Both lanes write with the same big model. Above it writes alone; below it checks what a small model guesses or what is copied from the text before. The times are real.";
 const alone = measured =>
@@ -166,15 +163,10 @@ replay.views.race = async (turn, anew = false) => {
   if (measured.guessed && answer.speed) {
     // both lanes of one measurement, whose figure stands beside the answer, where its passes agree
     const { low, high, tokens } = answer.speed,
-      pace = howFast(answer.speed) ?? {
-        value: "",
-        words: `The runs differ too much to tell: ${range(low, high)} as fast as without guessing`,
-        side: 0,
-      },
-      part =
-        tokens < own.count
-          ? ` Only its first ${plural(tokens, "token")}, so that it takes about 30 seconds.`
-          : "";
+      wild = `The runs differ too much to tell: ${range(low, high)} as fast as without guessing`,
+      pace = howFast(answer.speed) ?? { value: "", words: wild, side: 0 },
+      only = ` Only its first ${plural(tokens, "token")}, so that it takes about 30 seconds.`,
+      part = tokens < own.count ? only : "";
     const two = [
       laneOf("without guessing", measured.rounds),
       laneOf("with guessing", measured.guessed.rounds),

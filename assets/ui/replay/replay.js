@@ -62,24 +62,13 @@ widgets.replay = (host, context) => {
   };
 };
 const context = turn => {
-  const { meta, end } = turn.answer;
-  return {
-    target: meta.target,
-    drafter: meta.drafter,
-    message: turn.user,
-    history: chat.before(turn),
-    system: turn.system ?? "",
-    temperature: meta.temperature ?? 0,
-    top_p: meta.top_p ?? 1,
-    top_k: meta.top_k ?? 0,
-    min_p: meta.min_p ?? 0,
-    repetition_penalty: meta.repetition_penalty ?? 1,
-    seed: end?.seed ?? null,
-    key: end?.key ?? "",
-    method: meta.method,
-    line: meta.line ?? "default",
-    tokens: turn.answer.tokens.filter(line => line.k === "t").length,
-  };
+  const { user: message, system = "", answer } = turn;
+  const { target, drafter, method, line = "default", ...meta } = answer.meta,
+    { temperature = 0, top_p = 1, top_k = 0, min_p = 0, repetition_penalty = 1 } = meta,
+    { seed = null, key = "" } = answer.end ?? {},
+    asked = { target, drafter, message, history: chat.before(turn), system, seed, key, method, line },
+    tokens = answer.tokens.filter(one => one.k === "t").length;
+  return { ...asked, temperature, top_p, top_k, min_p, repetition_penalty, tokens };
 };
 // Measured once per answer (and version, where that matters) and kept with it while the page lives; a refusal may be tried again.
 const once = (turn, name, make) =>
@@ -119,17 +108,22 @@ replay.probes = async (turn, topic) => {
 };
 
 // ── the buttons below an answer ─────────────────────────────────────────────────────────────────────────────
-const pictures = {
-  slow: "M4 3v10l8-5z",
-  race: "M3 5h9l-2-2M13 11H4l2 2",
-  change: "M8 2a6 6 0 1 0 0 12a6 6 0 1 0 0-12zM8 2v12M8 4a4 4 0 0 0 0 8",
-};
-const titles = {
-  slow: ["Slow motion", "Watch this answer being written: guess by guess, with its real times"],
-  race: ["Race", "With and without guessing, side by side, in real time proportions"],
+// The views: name, title, picture.
+const views = {
+  race: [
+    "Race",
+    "With and without guessing, side by side, in real time proportions",
+    "M3 5h9l-2-2M13 11H4l2 2",
+  ],
+  slow: [
+    "Slow motion",
+    "Watch this answer being written: guess by guess, with its real times",
+    "M4 3v10l8-5z",
+  ],
   change: [
     "Before / after",
     "This question, guessed by the small model as it came and by the same model as it is now",
+    "M8 2a6 6 0 1 0 0 12a6 6 0 1 0 0-12zM8 2v12M8 4a4 4 0 0 0 0 8",
   ],
 };
 replay.drafts = turn =>
@@ -144,32 +138,22 @@ replay.buttons = turn => {
   if (!turn.answer.rounds.length || !(turn.answer.end || turn.state === "done")) return bar;
   const first =
     chat.turns[0] === turn && chat.turns.length === 1 && !load("raced", false) && replay.drafts(turn);
-  for (const mode of ["race", "slow", "change"])
-    bar.append(
-      clickable(
-        `replay-button ${mode}${mode === "race" && first ? " hint" : ""}`,
-        [picture(pictures[mode], `pic ${mode}`), titles[mode][0]],
-        event => {
-          event.stopPropagation();
-          replay.open(mode, turn);
-        },
-        { title: titles[mode][1] },
-      ),
-    );
+  for (const [mode, [name, title, path]] of Object.entries(views)) {
+    const open = event => {
+      event.stopPropagation();
+      replay.open(mode, turn);
+    };
+    const cls = `replay-button ${mode}${mode === "race" && first ? " hint" : ""}`;
+    bar.append(clickable(cls, [picture(path, `pic ${mode}`), name], open, { title }));
+  }
   if (first) {
     if (!load("glimpsed", false)) {
       save("glimpsed", true);
       replay.glimpse(turn);
     }
     bar.prepend(el("span.replay-hint", "Was guessing worth it? Watch the race of this answer:"));
-    bar.append(
-      el(
-        "span.task-hint",
-        "Do the guesses get better? Let it do ",
-        clickable("link", "the same task ten times", () => goTo("same-task")),
-        ".",
-      ),
-    );
+    const ten = clickable("link", "the same task ten times", () => goTo("same-task"));
+    bar.append(el("span.task-hint", "Do the guesses get better? Let it do ", ten, "."));
     replay.plain(turn).catch(() => {}); // so that it can start at once
   } else if (chat.turns.length > 1) forgetHint(); // it is for a visitor's very first answer
   return bar;
@@ -396,10 +380,10 @@ replay.open = (wanted, turn) => {
   mode = wanted;
   of = turn;
   if (wanted === "race") forgetHint();
-  parts.title.textContent = titles[wanted][0];
-  const modes = turn.recalled ? [] : Object.keys(titles);
+  parts.title.textContent = views[wanted][0];
+  const modes = turn.recalled ? [] : ["slow", "race", "change"];
   const tab = name => {
-    const [face, title] = titles[name];
+    const [face, title] = views[name];
     const act = () => {
       replay.open(name, turn);
       parts.tabs.querySelector("[aria-pressed=true]").focus();
