@@ -1,6 +1,6 @@
 // The answers of a memory, from the first one on: tokens a step, whose tokens they are, and how many guesses were right. Before there is one: a recorded run.
 // What is shown comes from the server (ui/live_answers.py).
-import { drawing, el, hint, svg } from "../shared/dom.js";
+import { drawing, el, fill, hint, svg } from "../shared/dom.js";
 import { whenResized } from "../shared/fields.js";
 import { format, plural } from "../shared/format.js";
 import { widgets } from "../shared/widgets.js";
@@ -39,39 +39,29 @@ const chart = (answers, width, height, most, ticks, label, bottom = 6) => {
     slot = (width - LEFT - RIGHT) / Math.max(answers.length, 10),
     x = place => LEFT + slot * (place + 0.5),
     y = value => height - bottom - (value / most) * (height - top - bottom);
-  const { node, write } = drawing(width, height, "answers", label);
-  const line = (x1, y1, x2, y2, cls) => node.append(svg("line", { x1, y1, x2, y2, class: cls }));
+  const made = drawing(width, height, "answers", label);
+  const across = (value, cls) => made.line(LEFT, y(value), width - RIGHT, y(value), cls);
   for (const [value, text] of ticks) {
-    line(LEFT, y(value), width - RIGHT, y(value), "grid");
-    write(text, LEFT - 7, y(value) + 4, "tick", "end");
+    across(value, "grid");
+    made.write(text, LEFT - 7, y(value) + 4, "tick", "end");
   }
-  const path = (values, cls) => {
-    const runs = values.reduce(
-      (all, value, place) => {
-        if (value == null) all.push([]);
-        else all.at(-1).push(`${x(place)},${y(value)}`);
-        return all;
-      },
-      [[]],
+  // A point for each value, and a line through those that stand beside each other.
+  const curve = (values, cls) => {
+    const runs = [[]];
+    values.forEach((value, place) =>
+      value == null ? runs.push([]) : runs.at(-1).push([x(place), y(value)]),
     );
-    for (const run of runs.filter(one => one.length))
-      node.append(svg("polyline", { points: run.join(" "), class: cls }));
-    values.forEach((value, place) => {
-      if (value != null)
-        node.append(
-          svg(
-            "circle",
-            { cx: x(place), cy: y(value), r: slot > 8 ? 3.5 : 1.5, class: cls },
-            hint(told(answers[place])),
-          ),
-        );
-    });
+    runs.filter(run => run.length).forEach(run => made.path(run, cls));
+    values.forEach(
+      (value, place) =>
+        value != null && made.point(x(place), y(value), slot > 8 ? 3.5 : 1.5, cls, told(answers[place])),
+    );
   };
-  return { node, width, x, y, slot, top, write, line, path };
+  return { ...made, width, x, y, slot, top, across, curve };
 };
 
 // Versions: a line where another one drafts from then on, with its name where there is room.
-const markVersions = ({ node, x, y, slot, top, write, width }, marks) => {
+const markVersions = ({ line, x, y, slot, top, write, width }, marks) => {
   let until = Infinity; // where the name of the mark behind begins; the newest is named first
   for (const { before, kind, version } of [...marks].reverse()) {
     const at = Math.min(x(before) - slot / 2, width - RIGHT),
@@ -79,13 +69,7 @@ const markVersions = ({ node, x, y, slot, top, write, width }, marks) => {
       name = `${back ? "↩" : "▲"} v${version}`,
       half = (LETTER * name.length) / 2,
       look = back ? "back" : "published";
-    node.append(
-      svg(
-        "line",
-        { x1: at, x2: at, y1: top - 4, y2: y(0), class: `mark ${look}` },
-        hint(`Version ${version} of the small model was ${kind} here`),
-      ),
-    );
+    line(at, top - 4, at, y(0), `mark ${look}`, `Version ${version} of the small model was ${kind} here`);
     const middle = Math.min(at, width - half);
     if (middle + half > until) continue;
     write(name, middle, top - 8, `mark ${look}`, "middle");
@@ -107,16 +91,14 @@ const steps = (s, width) => {
     ticks.filter(([value]) => value),
     `Tokens for one step of the big model, of ${plural(values.length, "answer")}: first ${two(values[0])}, newest ${two(values.at(-1))}; 1 without guessing`,
   );
-  made.line(LEFT, made.y(1), width - RIGHT, made.y(1), "plain");
+  made.across(1, "plain");
   markVersions(made, s.marks);
   if (without.some(value => value != null))
-    made.node.append(
-      svg("polyline", {
-        points: without.map((value, place) => `${made.x(place)},${made.y(value ?? 1)}`).join(" "),
-        class: "without",
-      }),
+    made.path(
+      without.map((value, place) => [made.x(place), made.y(value ?? 1)]),
+      "without",
     );
-  made.path(values, "steps");
+  made.curve(values, "steps");
   return made.node;
 };
 
@@ -133,19 +115,11 @@ const whose = (s, width) => {
     if (one.memory == null || !one.tokens) return;
     let below = 0;
     const wide = Math.max(1, Math.min(0.76 * made.slot, 34)),
-      bar = svg("g", { class: "bar" }, hint(told(one)));
+      bar = svg("g", { class: "bar" }, ...hint(told(one)));
     for (const [key] of SHARES) {
-      const part = one[key] / one.tokens;
-      bar.append(
-        svg("rect", {
-          x: made.x(place) - wide / 2,
-          width: wide,
-          y: made.y(below + part),
-          height: made.y(below) - made.y(below + part),
-          class: key,
-        }),
-      );
-      below += part;
+      const from = made.y(below),
+        y = made.y((below += one[key] / one.tokens));
+      bar.append(svg("rect", { x: made.x(place) - wide / 2, width: wide, y, height: from - y, class: key }));
     }
     made.node.append(bar);
   });
@@ -164,48 +138,40 @@ const right = (s, width) => {
     `Accepted of the small model's judged guesses: ${known.length ? `first ${format(known[0], "percent")}, newest ${format(known.at(-1), "percent")}` : "none was judged"}`,
     26,
   );
-  made.line(LEFT, made.y(0), width - RIGHT, made.y(0), "grid");
-  made.path(values, "right");
+  made.across(0, "grid");
+  made.curve(values, "right");
   const [from, to] = [s.answers[0].number, s.answers.at(-1).number],
     last = made.x(values.length - 1),
     room = last - made.x(0) > LETTER * `answer ${from}  ${to}`.length;
-  made.write(
-    room || from === to ? `answer ${from}` : `answers ${from} to ${to}`,
-    made.x(0),
-    made.y(0) + 18,
-    "tick",
-    "start",
-  );
+  const text = room || from === to ? `answer ${from}` : `answers ${from} to ${to}`;
+  made.write(text, made.x(0), made.y(0) + 18, "tick");
   if (room) made.write(String(to), last, made.y(0) + 18, "tick", "middle");
   return made.node;
 };
 
 const sentence = s => {
   const first = s.answers[0],
-    last = s.answers.at(-1),
-    parts = [
-      `Answer ${last.number}: `,
-      el("b", two(last.steps)),
-      " tokens for one step of the big model",
-      s.answers.length > 1 ? ` (answer ${first.number}: ${two(first.steps)})` : "",
-      last.nothing_learned == null
-        ? ". "
-        : `; with nothing learned it would have been ${two(last.nothing_learned)}. `,
-    ];
-  if (last.memory != null)
-    parts.push(
+    last = s.answers.at(-1);
+  return [
+    `Answer ${last.number}: `,
+    el("b", two(last.steps)),
+    " tokens for one step of the big model",
+    s.answers.length > 1 && ` (answer ${first.number}: ${two(first.steps)})`,
+    last.nothing_learned == null
+      ? ". "
+      : `; with nothing learned it would have been ${two(last.nothing_learned)}. `,
+    last.memory != null &&
       `Memory gave ${share(last.memory, last.tokens)} of its tokens, the small model ${share(last.guessed, last.tokens)}. `,
-    );
-  parts.push(
     last.alpha == null
       ? "No guess of the small model was judged in it."
       : `The big model accepted ${format(last.alpha, "percent")} of the small model's judged guesses.`,
-  );
-  return parts;
+  ];
 };
 const about = ({ title, task, target, drafter, date }, count) =>
   `A recording: ${plural(count, "answer")} to the task “${task}” by ${title} (${target}) with ${drafter}, made on ${new Date(`${date}T12:00:00Z`).toLocaleDateString([], { dateStyle: "long" })}. Ask something in the Chat tab or teach a topic above, and your own answers take its place.`;
 
+const REPLAYED =
+  "Computed from the recorded rows: the same answer with an empty memory and the fresh small model";
 export let showAnswers = () => {};
 widgets.answers = host => {
   let state = null,
@@ -222,35 +188,25 @@ widgets.answers = host => {
           ? "Your answers, one by one"
           : `The answers of “${s.line}”, one by one`,
     );
-    if (!s.answers.length) {
-      const none = "Ask something in the Chat tab or teach a topic above: each answer is drawn here.";
-      host.replaceChildren(head, el("p.small", none));
-      return;
-    }
+    const none = "Ask something in the Chat tab or teach a topic above: each answer is drawn here.";
+    if (!s.answers.length) return host.replaceChildren(head, el("p.small", none));
     const width = Math.max(240, host.clientWidth - 2 * 16),
       swaps = kind => s.marks.some(one => one.kind === kind);
     const title = (text, help) => el("h4", { title: help }, text);
-    host.replaceChildren(
+    fill(
+      host,
       head,
-      s.recorded ? el("p.recording", { role: "note" }, about(s.recorded, s.answers.length)) : "",
-      el("p.now", ...sentence(s)),
+      s.recorded && el("p.recording", { role: "note" }, about(s.recorded, s.answers.length)),
+      el("p.now", sentence(s)),
       title("Tokens for one step of the big model", "Of each answer, as it was written; 1 without guessing"),
       steps(s, width),
       el(
         "p.small.legendline",
         el("span.key.plain", "— 1, without guessing"),
-        s.answers.some(one => one.nothing_learned != null)
-          ? el(
-              "span.key.without",
-              {
-                title:
-                  "Computed from the recorded rows: the same answer with an empty memory and the fresh small model",
-              },
-              "┅ the same answer with nothing learned",
-            )
-          : "",
-        swaps("published") ? el("span.key.published", "▲ version published") : "",
-        swaps("taken back") ? el("span.key.back", "↩ version taken back") : "",
+        s.answers.some(one => one.nothing_learned != null) &&
+          el("span.key.without", { title: REPLAYED }, "┅ the same answer with nothing learned"),
+        swaps("published") && el("span.key.published", "▲ version published"),
+        swaps("taken back") && el("span.key.back", "↩ version taken back"),
       ),
       title(
         "Whose tokens they are",
@@ -259,7 +215,7 @@ widgets.answers = host => {
       whose(s, width),
       el(
         "p.small.legendline",
-        ...SHARES.map(([key, name, help]) =>
+        SHARES.map(([key, name, help]) =>
           el("span", { title: help }, el("i", { class: `square ${key}`, "aria-hidden": "true" }), name),
         ),
       ),

@@ -1,6 +1,6 @@
 // The settings of a pair: grouped, changed one at a time, refused with a sentence. What they are comes from the server (ui/tabs/settings_panel.py).
-import { clickable, el } from "../shared/dom.js";
-import { select } from "../shared/fields.js";
+import { clickable, el, fill, say } from "../shared/dom.js";
+import { select, tick } from "../shared/fields.js";
 import { labels } from "../shared/labels.js";
 import { widgets } from "../shared/widgets.js";
 
@@ -15,15 +15,8 @@ export const controls = {
 
 const kinds = {
   choice: (item, change) => select(item.label, item.options, item.default, change),
-  line: (item, change) => select(item.label, [["default", "default, one for everything"]], "default", change),
-  switch: (item, change) => {
-    const box = el("input", {
-      type: "checkbox",
-      "aria-label": item.label,
-      onchange: () => change(box.checked),
-    });
-    return box;
-  },
+  line: (item, change) => select(item.label, [], "", change),
+  switch: (item, change) => tick(item.label, false, change),
   number: (item, change) => {
     const box = el("input", {
       type: "number",
@@ -50,13 +43,11 @@ const kinds = {
     }),
 };
 const shownAs = (item, value) =>
-  item.kind === "choice"
-    ? (item.options.find(([key]) => key === value)?.[1] ?? value)
-    : item.kind === "switch"
-      ? value
-        ? "on"
-        : "off"
-      : String(value);
+  item.kind === "switch"
+    ? value
+      ? "on"
+      : "off"
+    : (item.options?.find(([key]) => key === value)?.[1] ?? String(value));
 
 // One setting: {item, root, set(value, lines)}.
 const row = (item, send) => {
@@ -91,12 +82,11 @@ const row = (item, send) => {
       back.title = `Back to the default: ${shownAs(item, usual)}`;
       back.ariaLabel = `${item.label}: back to the default, ${shownAs(item, usual)}`;
       if (item.kind === "line") {
-        const names = [...new Set([...lines, value])].filter(name => name !== "auto");
-        control.replaceChildren(
-          ...[
-            ["auto", "automatic, by the prompt"],
-            ...names.map(name => [name, name === "default" ? "default, one for everything" : name]),
-          ].map(([key, title]) => el("option", { value: key }, title)),
+        const titles = { auto: "automatic, by the prompt", default: "default, one for everything" },
+          names = [...new Set(["auto", ...lines, value])];
+        fill(
+          control,
+          names.map(name => el("option", { value: name }, titles[name] ?? name)),
         );
       }
       if (item.kind === "switch") control.checked = Boolean(value);
@@ -126,13 +116,12 @@ const panel =
         ? el("details", el("summary", el("b", group.title), el("span.small", group.help)), body)
         : body;
     });
-    host.append(el("h3", title), lead ? el("p.small", lead) : "", alert, ...boxes);
+    host.append(el("h3", title), el("p.small", lead), alert, ...boxes);
     host.classList.add("steering");
     return {
       update: value => {
         const s = JSON.parse(value);
-        alert.hidden = !s.error;
-        alert.textContent = s.error;
+        say(alert, s.error);
         for (const one of rows) {
           if (
             one.control !== document.activeElement ||

@@ -1,5 +1,5 @@
 // The one curve: tokens per step of the big model on a topic's probe prompts, over the examples that the drafter has learned from.
-import { drawing, el, hint, svg } from "../shared/dom.js";
+import { drawing, el, fill, hint, svg } from "../shared/dom.js";
 import { select, whenResized } from "../shared/fields.js";
 import { format, plural } from "../shared/format.js";
 import { widgets } from "../shared/widgets.js";
@@ -34,9 +34,8 @@ const picture = (s, width) => {
     y = v => height - bottom - ((v - low) / (high - low)) * (height - top - bottom);
   const last = points.at(-1);
   const label = `Tokens per step on ${s.label}: ${fresh == null ? "the fresh drafter is not measured" : `fresh ${two(fresh)}`}${last ? `, after ${plural(last.examples, "example")} ${two(last.steps)}` : ""}; 1 without guessing`;
-  const { node: made, write } = drawing(width, height, "curve", label);
-  const across = (v, cls) =>
-    made.append(svg("line", { x1: left, x2: width - right, y1: y(v), y2: y(v), class: cls }));
+  const { node, write, line, point, path } = drawing(width, height, "curve", label);
+  const across = (v, cls) => line(left, y(v), width - right, y(v), cls);
   for (let v = 1; v <= high; v += high > 5 ? 2 : high > 2.5 ? 1 : 0.5) {
     if (v > 1) across(v, "grid");
     write(String(v), left - 7, y(v) + 4, "tick", "end");
@@ -46,33 +45,15 @@ const picture = (s, width) => {
   const half = Math.round(most / 2),
     ends = `${most} examples`,
     room = x(most) - LETTER * (ends.length + 2) - x(half) - (LETTER * String(half).length) / 2;
-  for (const n of room < 0 ? [0, most] : [0, half, most])
-    write(
-      n === most ? ends : String(n),
-      x(n),
-      height - 6,
-      "tick",
-      n === 0 ? "start" : n === most ? "end" : "middle",
-    );
-  for (const mark of s.marks) {
-    if (mark.kind === "swap") {
-      made.append(
-        svg(
-          "path",
-          { d: `M ${x(mark.x) - 4} ${height - bottom + 1} l 8 0 l -4 -7 z`, class: "swap" },
-          hint(`${mark.label} drafts now`),
-        ),
-      );
-      continue;
-    }
-    made.append(
-      svg(
-        "line",
-        { x1: x(mark.x), x2: x(mark.x), y1: top - 4, y2: height - bottom, class: `mark ${mark.kind}` },
-        hint(mark.label),
-      ),
-    );
-    if (mark.kind === "rollback") write("↩", x(mark.x), top - 6, "mark rollback", "middle");
+  write("0", x(0), height - 6, "tick");
+  if (room >= 0) write(String(half), x(half), height - 6, "tick", "middle");
+  write(ends, x(most), height - 6, "tick", "end");
+  for (const { kind, label, x: place } of s.marks) {
+    const at = x(place),
+      d = `M ${at - 4} ${height - bottom + 1} l 8 0 l -4 -7 z`;
+    if (kind === "swap") node.append(svg("path", { d, class: "swap" }, ...hint(`${label} drafts now`)));
+    else line(at, top - 4, at, height - bottom, `mark ${kind}`, label);
+    if (kind === "rollback") write("↩", at, top - 6, "mark rollback", "middle");
   }
   let until = Infinity; // the newest topic is named, and those before it whose names do not run into the one behind
   for (const mark of s.marks.filter(one => one.kind === "topic").reverse()) {
@@ -86,55 +67,33 @@ const picture = (s, width) => {
     across(fresh, "fresh");
     write(`fresh ${two(fresh)}`, width - right + 8, y(fresh) + 4, "freshname");
   }
-  if (points.length) {
-    const path = [
-      ...(fresh == null ? [] : [[x(0), y(fresh)]]),
-      ...points.map(one => [x(one.examples), y(one.steps)]),
-    ];
-    made.append(svg("polyline", { points: path.map(one => one.join(",")).join(" "), class: "learned" }));
-    if (spread)
-      made.append(
-        svg(
-          "line",
-          {
-            x1: x(now.examples),
-            x2: x(now.examples),
-            y1: y(now.steps + spread),
-            y2: y(Math.max(1, now.steps - spread)),
-            class: "spread",
-          },
-          hint(
-            `v${now.version}: ${two(now.steps)} ± ${two(spread)}, which 19 of 20 cases are within; where this reaches the dashed line, these prompts tell no difference`,
-          ),
-        ),
-      );
-    for (const one of points)
-      made.append(
-        svg(
-          "circle",
-          {
-            cx: x(one.examples),
-            cy: y(one.steps),
-            r: one === last ? 4 : 2,
-            class: one.rolled_back ? "gone" : "learned",
-          },
-          hint(
-            `v${one.version}: ${two(one.steps)} tokens per step after ${plural(one.examples, "example")}${one.rolled_back ? ", taken back" : ""}`,
-          ),
-        ),
-      );
-    const clear =
-      fresh != null && Math.abs(y(last.steps) - y(fresh)) < 13
-        ? y(fresh) + (last.steps >= fresh ? -11 : 17)
-        : y(last.steps) + 4;
-    write(
-      `${s.today && s.today.version === last.version ? "today" : `v${last.version}`} ${two(last.steps)}`,
-      width - right + 8,
-      clear,
-      "todayname",
+  if (!last) return node;
+  const all = points.map(one => [x(one.examples), y(one.steps)]);
+  path(fresh == null ? all : [[x(0), y(fresh)], ...all], "learned");
+  if (spread)
+    line(
+      x(now.examples),
+      y(now.steps + spread),
+      x(now.examples),
+      y(Math.max(1, now.steps - spread)),
+      "spread",
+      `v${now.version}: ${two(now.steps)} ± ${two(spread)}, which 19 of 20 cases are within; where this reaches the dashed line, these prompts tell no difference`,
     );
-  }
-  return made;
+  points.forEach((one, place) =>
+    point(
+      ...all[place],
+      one === last ? 4 : 2,
+      one.rolled_back ? "gone" : "learned",
+      `v${one.version}: ${two(one.steps)} tokens per step after ${plural(one.examples, "example")}${one.rolled_back ? ", taken back" : ""}`,
+    ),
+  );
+  const clear =
+    fresh != null && Math.abs(y(last.steps) - y(fresh)) < 13
+      ? y(fresh) + (last.steps >= fresh ? -11 : 17)
+      : y(last.steps) + 4;
+  const name = s.today?.version === last.version ? "today" : `v${last.version}`;
+  write(`${name} ${two(last.steps)}`, width - right + 8, clear, "todayname");
+  return node;
 };
 const newest = s => s.today ?? s.points.filter(one => !one.rolled_back).at(-1); // what drafts now, or the last version measured before it
 // What the prompts tell of a change: "good", "bad" or "" (nothing that may be coloured), and the words.
@@ -165,19 +124,13 @@ const sentence = s => {
   const parts = [el("b", two(now.steps)), " tokens per step of the big model"];
   if (fresh?.steps == null) return parts;
   const [told, words] = against(now, fresh, s.prompts),
-    about = s.today ? "The version that drafts now" : `Version ${now.version}, the newest that is measured,`;
-  parts.push(
+    about = s.today ? "The version that drafts now" : `Version ${now.version}, the newest that is measured,`,
+    title = `${about} against the fresh drafter, on the same recorded answers of this topic; ± is the standard error over its prompts`;
+  return [
+    ...parts,
     `, ${two(fresh.steps)} when fresh${told ? " " : ": "}`,
-    el(
-      "span",
-      {
-        class: `gap ${told}`,
-        title: `${about} against the fresh drafter, on the same recorded answers of this topic; ± is the standard error over its prompts`,
-      },
-      words,
-    ),
-  );
-  return parts;
+    el("span", { class: `gap ${told}`, title }, words),
+  ];
 };
 
 const KEYS = { swap: "▲ drafts now", rollback: "↩ taken back", topic: "┆ other topic" };
@@ -189,8 +142,8 @@ const below = (s, now) => {
   return [
     el(
       "p.small.legendline",
-      s.measuring ? el("span", "measuring the newest version…") : "",
-      ...Object.keys(KEYS)
+      s.measuring && el("span", "measuring the newest version…"),
+      Object.keys(KEYS)
         .filter(kind => s.marks.some(one => one.kind === kind))
         .map(kind => el("span", { class: `key ${kind}` }, KEYS[kind])),
     ),
@@ -200,6 +153,16 @@ const below = (s, now) => {
       `agreement ${change("agreement")} · same first choice ${change("same_first")}`,
     ),
   ];
+};
+
+// Why there is no curve.
+const why = s => {
+  if (!s.learns) return "Learning is switched off, so there is no curve.";
+  if (!s.replays) return "On ZeroGPU the app measures nothing between answers, so there is no curve.";
+  if (s.taught) return "The app measures this topic while no request is running, and draws the curve then.";
+  return s.topics.length
+    ? "The newest question belongs to none of the topics that it was taught; choose one of them to see how the small model guesses on its fixed prompts."
+    : "Ask something or teach it a topic: this curve shows how many tokens one step of the big model brings, before and after.";
 };
 
 widgets.hero = (host, { trigger }) => {
@@ -232,26 +195,15 @@ widgets.hero = (host, { trigger }) => {
     drawn = places;
     const held = pick && pick.contains(document.activeElement); // the picker lives on, for somebody may be choosing in it
     const now = newest(s);
-    const words = known
-      ? sentence(s)
-      : [
-          !s.learns
-            ? "Learning is switched off, so there is no curve."
-            : !s.replays
-              ? "On ZeroGPU the app measures nothing between answers, so there is no curve."
-              : s.taught
-                ? "The app measures this topic while no request is running, and draws the curve then."
-                : s.topics.length
-                  ? "The newest question belongs to none of the topics that it was taught; choose one of them to see how the small model guesses on its fixed prompts."
-                  : "Ask something or teach it a topic: this curve shows how many tokens one step of the big model brings, before and after.",
-        ];
+    const words = known ? sentence(s) : why(s);
     host.classList.toggle("blank", !known && s.learns && s.replays && !s.taught);
     const box = el("div.box");
-    host.replaceChildren(
+    fill(
+      host,
       el("div.line", head, pick),
-      known ? el("p.small", { title: HELP(s) }, `On ${measured(s)}.`) : "",
-      el("p", { class: known ? "now" : "small" }, ...words),
-      ...(known ? [box, ...below(s, now)] : []),
+      known && el("p.small", { title: HELP(s) }, `On ${measured(s)}.`),
+      el("p", { class: known ? "now" : "small" }, words),
+      known && [box, ...below(s, now)],
     );
     if (held) (pick.querySelector("select") ?? pick).focus();
     if (known && host.clientWidth) box.append(picture(s, Math.max(240, box.clientWidth)));

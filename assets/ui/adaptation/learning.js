@@ -1,24 +1,23 @@
 // The learning panel: what the trainer of a line does. What it has learned is the curve of hero.js.
 import { learned } from "./learned.js";
 import { players } from "./teach.js";
-import { clickable, el } from "../shared/dom.js";
+import { clickable, el, fill, say } from "../shared/dom.js";
 import { makeQuestion, when } from "../shared/fields.js";
 import { format, plural } from "../shared/format.js";
 import { visitor } from "../shared/visitor.js";
 import { widgets } from "../shared/widgets.js";
 
 widgets.trainer = (host, { trigger }) => {
-  const button = (title, name, style = "") => clickable(style, title, () => trigger(name));
+  const button = (title, name) => clickable("", title, () => trigger(name));
   const warning = el("p.alert", { role: "alert", hidden: true });
   const head = el("h3", "In the background"),
     dot = el("i.dot", { "aria-hidden": "true" }),
     state = el("b"),
-    why = el("p.small"),
+    why = el("p.small", "Asking the trainer…"),
     facts = el("p.small.facts");
   const plain = el("p.small", { role: "status", hidden: true }),
     ahead = el("p.small.ahead.omni-expert"),
     numbers = el("dl.numbers.omni-expert");
-  const acts = el("div.acts");
   const really = makeQuestion("Reset the small model?", "Yes, reset", "Keep it");
   const pause = button("Pause", "pause"),
     resume = button("Resume", "resume");
@@ -30,8 +29,7 @@ widgets.trainer = (host, { trigger }) => {
       () => trigger("reset"),
     ),
   );
-  acts.append(pause, resume, reset);
-  acts.hidden = true;
+  const acts = el("div.acts", { hidden: true }, pause, resume, reset);
   host.append(
     warning,
     el("div.line", head, el("span.state", { role: "status" }, dot, state)),
@@ -43,7 +41,6 @@ widgets.trainer = (host, { trigger }) => {
     acts,
     really.box,
   );
-  why.textContent = "Asking the trainer…";
   return {
     update: value => {
       const s = JSON.parse(value);
@@ -63,23 +60,27 @@ widgets.trainer = (host, { trigger }) => {
       acts.hidden = !s.loaded; // nothing can be paused or forgotten before there is a pair
       state.textContent = !s.loaded ? "" : s.version ? `${s.title} · v${s.version}` : s.title;
       why.textContent = !s.loaded ? "It starts when both models are loaded." : s.error || s.why;
-      const effort = [
-        s.step ? plural(s.step, "step") : null,
-        s.loss != null ? `loss ${s.loss.toFixed(2)}` : null,
-      ].filter(Boolean);
-      facts.replaceChildren(
-        `${plural(s.requests_seen, "answer")} seen`,
-        el("span.omni-expert", effort.map(one => ` · ${one}`).join("")),
+      const seen = `${plural(s.requests_seen, "answer")} seen`,
+        effort = [s.step && plural(s.step, "step"), s.loss != null && `loss ${s.loss.toFixed(2)}`];
+      fill(
+        facts,
+        seen,
+        el(
+          "span.omni-expert",
+          effort.filter(Boolean).map(one => ` · ${one}`),
+        ),
       );
       head.textContent = s.domain === "default" ? "In the background" : `In the background · ${s.domain}`;
       const d = s.requests_seen ? s.drafting : null; // before its first answer only the warm-up has drafted
-      plain.hidden = !d || (d.speculating && !d.off);
-      plain.textContent = plain.hidden
-        ? ""
-        : d.off
+      say(
+        plain,
+        d?.off
           ? d.sentence
-          : "By the price list guessing would not be faster, so the big model writes alone.";
-      plain.title = plain.hidden ? "" : d.sentence;
+          : d && !d.speculating
+            ? "By the price list guessing would not be faster, so the big model writes alone."
+            : "",
+      );
+      plain.title = d?.sentence ?? "";
       ahead.hidden = !d || !plain.hidden;
       if (!ahead.hidden) {
         ahead.replaceChildren(
@@ -92,8 +93,9 @@ widgets.trainer = (host, { trigger }) => {
         const percent = Number((100 * share).toFixed(Math.abs(share) < 0.1 ? 1 : 0)) || 0; // never -0
         return `${percent > 0 ? "+" : ""}${percent} %`;
       };
-      numbers.replaceChildren(
-        ...[
+      fill(
+        numbers,
+        [
           [
             "learns",
             s.mode,
@@ -126,10 +128,8 @@ widgets.trainer = (host, { trigger }) => {
       );
       pause.hidden = s.state === "paused" || s.state === "off";
       resume.hidden = s.state !== "paused";
-      warning.hidden = s.store.ok;
-      warning.textContent = s.store.ok
-        ? ""
-        : `${s.store.message}${s.store.pending ? ` ${plural(s.store.pending, "write")} waiting.` : ""} Chatting goes on.`;
+      const waiting = s.store.pending ? ` ${plural(s.store.pending, "write")} waiting.` : "";
+      say(warning, s.store.ok ? "" : `${s.store.message}${waiting} Chatting goes on.`);
     },
   };
 };

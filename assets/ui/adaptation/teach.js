@@ -3,10 +3,10 @@
 import { learned } from "./learned.js";
 import { outcomeOf } from "../answer/outcome.js";
 import { lesson } from "../chat/lesson.js";
-import { clickable, el, heading, makeMeter } from "../shared/dom.js";
-import { field, select } from "../shared/fields.js";
-import { plural, random } from "../shared/format.js";
-import { labels } from "../shared/labels.js";
+import { clickable, el, heading, makeMeter, say } from "../shared/dom.js";
+import { field, select, topicTitle } from "../shared/fields.js";
+import { joined, plural, random } from "../shared/format.js";
+import { NO_ANSWER } from "../shared/server.js";
 import { session } from "../shared/visitor.js";
 import { widgets } from "../shared/widgets.js";
 
@@ -16,16 +16,8 @@ const SECONDS = 30,
 export const players = {};
 
 const make = (name, draw) => {
-  const play = (players[name] = {
-    run: "",
-    busy: false,
-    stopping: false,
-    topic: "",
-    count: 40,
-    last: null,
-    trigger: () => {},
-    draw: () => {},
-  });
+  const play = { run: "", busy: false, stopping: false, topic: "", count: 40, last: null, draw: () => {} };
+  players[name] = play;
   play.request = values => [session(), play.run, ...values.slice(2, 4), play.topic, play.count, values[6]];
   play.current = () => [session(), play.run];
   play.start = () => {
@@ -50,12 +42,7 @@ const make = (name, draw) => {
       return play.trigger("play");
     } // the next turn, after whoever waits
     if (play.busy && play.last?.state === "playing")
-      play.last = {
-        ...play.last,
-        state: "error",
-        error:
-          "The server gave no answer: its queue may be full, or the connection was lost. Start it again.",
-      };
+      play.last = { ...play.last, state: "error", error: `${NO_ANSWER} Start it again.` };
     play.busy = false;
     play.draw();
   };
@@ -79,12 +66,11 @@ const make = (name, draw) => {
   };
 };
 const FIRST = "code"; // what the drafter knows least of when it comes, of what it learns soon
-const named = topic => labels.topics[topic] ?? topic;
 const topics = (play, list) => {
   play.topic ||= list.includes(FIRST) ? FIRST : (list[0] ?? "");
   return select(
     "Topic",
-    list.map(name => [name, named(name)]),
+    list.map(name => [name, topicTitle(name)]),
     play.topic,
     name => {
       play.topic = name;
@@ -125,10 +111,10 @@ make("teach", (host, play) => {
       : s.state === "error"
         ? s.error
         : play.busy
-          ? `${taught} of ${named(s.topic)} · ${play.stopping ? "stopping" : `${left()} s left`}`
-          : `${unlearned ? "Answered" : "Taught"} ${taught} of ${named(s.topic)}. ${unlearned || "It learns from them in the background; then ask about it again."}`;
+          ? `${taught} of ${topicTitle(s.topic)} · ${play.stopping ? "stopping" : `${left()} s left`}`
+          : `${unlearned ? "Answered" : "Taught"} ${taught} of ${topicTitle(s.topic)}. ${unlearned || "It learns from them in the background; then ask about it again."}`;
     line.classList.toggle("alert", s?.state === "error");
-    const told = !s ? "" : play.busy ? `Teaching ${named(s.topic)}` : line.textContent; // the seconds that pass are not read out
+    const told = !s ? "" : play.busy ? `Teaching ${topicTitle(s.topic)}` : line.textContent; // the seconds that pass are not read out
     if (voice.textContent !== told) voice.textContent = told;
     if (s && s.state !== "error") lesson(s, line.textContent, play.busy && !s.done && s !== begun);
     begun = play.busy && !s?.done ? s : begun;
@@ -185,31 +171,16 @@ make("play", (host, play) => {
     meter.node.hidden = line.hidden = !s;
     if (!s) return;
     meter.set(s.count ? s.done / s.count : 0);
-    const states = {
-      more: `teaching ${named(s.topic)}`,
-      playing: play.stopping
-        ? "stopping"
-        : s.done
-          ? `teaching ${named(s.topic)}`
-          : `waiting for the first answer on ${named(s.topic)}`,
-      stopped: "stopped",
-      done: "done",
-      error: "ended",
-    };
-    line.textContent = `${s.done} of ${s.count} · ${states[s.state]}`;
-    error.hidden = s.state !== "error";
-    error.textContent = s.error ?? "";
+    const doing = s.done || s.state === "more" ? "teaching" : "waiting for the first answer on";
+    const states = { stopped: "stopped", done: "done", error: "ended" };
+    line.textContent = `${s.done} of ${s.count} · ${states[s.state] ?? (play.stopping && s.state === "playing" ? "stopping" : `${doing} ${topicTitle(s.topic)}`)}`;
+    say(error, s.error);
     pair.hidden = !s.prompt;
     if (!s.prompt) return;
     prompt.textContent = s.prompt;
     text.textContent = s.text || "(an empty answer)";
-    const f = s.figures;
-    facts.textContent = [
-      outcomeOf({ figures: f, end: s })?.join(""),
-      s.version ? `Version ${s.version} of the small model.` : "The fresh small model.",
-    ]
-      .filter(Boolean)
-      .join(" ");
+    const drafter = s.version ? `Version ${s.version} of the small model.` : "The fresh small model.";
+    facts.textContent = joined([outcomeOf({ figures: s.figures, end: s })?.join(""), drafter], " ");
   };
   return config => topic.replaceChildren(topics(play, config.topics));
 });

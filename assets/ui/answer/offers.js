@@ -1,6 +1,8 @@
 // What a round chose from: one table and one sentence, below an answer whose token is looked at and in slow motion.
-import { el } from "../shared/dom.js";
-import { format, plural } from "../shared/format.js";
+import { guessed } from "./records.js";
+import { el, fill } from "../shared/dom.js";
+import { table, th } from "../shared/fields.js";
+import { format, joined, plural } from "../shared/format.js";
 
 const names = {
   plain: "no guess",
@@ -37,57 +39,41 @@ export const whyChosen = (offers, proposed) => {
     return others.length
       ? `The big model wrote alone. The best offer was ${figures(best(others))}. Without a guess it is 1${rate(best(others)) > 1 ? ", and a guess has to bring more by a margin and to fit into the answer" : ""}.`
       : "The big model wrote alone, for no source offered a guess. A source offers none where it knows no likely continuation, or where the answer has no room for one.";
-  return [
-    `The step took ${figures(taken)}.`,
-    others.length
-      ? `The best other offer was ${plural(best(others)[1], "token")} ${whose[best(others)[0]] ?? best(others)[0]}, with ${number(rate(best(others)))} per price.`
-      : "",
-    proposed ? "" : "Nothing was proposed in the end.",
-  ]
-    .filter(Boolean)
-    .join(" ");
+  const other = others.length ? best(others) : null;
+  return joined(
+    [
+      `The step took ${figures(taken)}.`,
+      other &&
+        `The best other offer was ${plural(other[1], "token")} ${whose[other[0]] ?? other[0]}, with ${number(rate(other))} per price.`,
+      !proposed && "Nothing was proposed in the end.",
+    ],
+    " ",
+  );
 };
 
 // A row for each source, as `generate --explain` prints it, and the sentence, folded; `lead` stands before it.
 export const offersTable = () => {
-  const body = el("tbody"),
-    told = el("p.small");
-  const node = el(
-    "details.offers",
-    el("summary", "What this step chose from"),
-    told,
-    el(
-      "table",
-      el(
-        "thead",
-        el("tr", ...columns.map(([title, help]) => el("th", { scope: "col", title: help }, title))),
-      ),
-      body,
-    ),
-  );
+  const sheet = table(columns.map(([title, help]) => th(title, help))),
+    told = el("p.small"),
+    node = el("details.offers", el("summary", "What this step chose from"), told, sheet);
   const row = ([source, length, tokens, price, chance, taken]) =>
     el(
       "tr",
       { class: taken ? "taken" : null },
       el("th", { scope: "row" }, names[source] ?? source, taken ? el("span", " ✓ taken") : null),
-      ...[
-        String(length),
-        length ? number(chance) : "–",
-        number(tokens),
-        number(price),
-        number(tokens / price),
-      ].map(cell => el("td", cell)),
+      [length, length ? number(chance) : "–", ...[tokens, price, tokens / price].map(number)].map(cell =>
+        el("td", cell),
+      ),
     );
   const draw = (offers, proposed, lead = "") => {
-    body.replaceChildren(...(offers ?? []).map(row));
-    body.parentNode.hidden = !offers?.length;
+    fill(sheet.tBodies[0], (offers ?? []).map(row));
+    sheet.hidden = !offers?.length;
     told.textContent = lead + whyChosen(offers, proposed);
   };
   return { node, draw };
 };
 
 // Of the round of a token: its offers, and how many tokens it proposed.
-const guessed = line => line.k === "x" || ["direct", "ngram", "copied"].includes(line.s);
 export const offersOf = (answer, round) => [
   answer.rounds.find(one => one.r === round)?.o,
   answer.tokens.filter(one => one.r === round && guessed(one)).length,

@@ -1,5 +1,6 @@
 // What guessing brought an answer, in one sentence made of the answer's own figures; and how fast it was, where that was measured.
-import { format, plural } from "../shared/format.js";
+import { guessed } from "./records.js";
+import { format, joined, plural } from "../shared/format.js";
 
 const RARE = 1.05,
   NONE = 1.005; // tokens a step below which guessing has brought next to nothing, and nothing that can be shown
@@ -49,6 +50,13 @@ export const howFast = speed => {
   };
 };
 
+// The seconds of an answer's rounds: drafting, verifying, and the rest.
+export const secondsOf = figures => ({
+  draft_seconds: figures.draft_seconds || 0,
+  verify_seconds: figures.verify_seconds || 0,
+  rest_seconds: (figures.settle_seconds || 0) + (figures.other_seconds || 0),
+});
+
 // The sentence on an answer: [what one step brought and how fast that was, why]; nothing while there are no figures.
 export const outcomeOf = answer => {
   const f = answer.figures,
@@ -78,7 +86,7 @@ export const outcomeOf = answer => {
     lost && made + copies > 1 ? `${format(lost, "count")} ${lost === 1 ? "was" : "were"} thrown away` : "";
   return [
     `${format(f.block_efficiency, "number")} tokens for one step of the big model${fast}`,
-    `: ${[copy, own, gone, alone].filter(Boolean).join("; ")}.`,
+    `: ${joined([copy, own, gone, alone], "; ")}.`,
   ];
 };
 
@@ -93,16 +101,11 @@ export const whySlower = answer => {
     steps = new Set(written.map(line => line.r)).size; // the part that was measured
   const times = steps ? written.length / steps / speedup : 0;
   if (times < DEARER) return "";
-  const spent = ["draft_seconds", "verify_seconds", "settle_seconds", "other_seconds"].reduce(
-      (sum, name) => sum + (f[name] || 0),
-      0,
-    ),
-    share = spent ? (f.draft_seconds || 0) / spent : 0;
+  const { draft_seconds: draft, verify_seconds: verify, rest_seconds: rest } = secondsOf(f),
+    share = draft / (draft + verify + rest || 1);
   const guessing = share >= 0.03 ? `, and guessing took ${format(share, "percent")} of its time` : "",
     about = high / low > STEADY ? "about " : "";
   const checked = new Map();
-  for (const { k, s, r } of answer.tokens)
-    if (k === "x" || s === "direct" || s === "ngram" || s === "copied")
-      checked.set(r, (checked.get(r) ?? 0) + 1);
+  for (const { r } of answer.tokens.filter(guessed)) checked.set(r, (checked.get(r) ?? 0) + 1);
   return `A step took as long as ${about}${short(times)} steps without guessing: it checked up to ${plural(Math.max(0, ...checked.values()), "token")} at once${guessing}.`;
 };

@@ -20,6 +20,9 @@ export const newAnswer = () => ({
   error: null,
 });
 
+// Whether a line is a proposed token: a guess of the small model, or a copy.
+export const guessed = line => line.k === "x" || ["direct", "ngram", "copied"].includes(line.s);
+
 // Appends the complete lines of `chunk` to the answer; returns the new token lines.
 export const readLines = (answer, chunk) => {
   const fresh = [];
@@ -69,4 +72,10 @@ export const readLines = (answer, chunk) => {
     if (!["p", "f", "m"].includes(line.k)) answer.lines += raw + "\n"; // live figures need not be kept, and blocks are by themselves
   }
   return fresh;
+};
+
+export const readAnswer = (lines = "") => {
+  const answer = newAnswer();
+  readLines(answer, lines);
+  return answer;
 };

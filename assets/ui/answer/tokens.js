@@ -1,12 +1,13 @@
 // One answer as coloured tokens: lines → spans, the tooltip, arrow keys. The spans joined are the answer's text.
 import { offersOf, offersTable, whyChosen } from "./offers.js";
-import { el } from "../shared/dom.js";
+import { el, fill } from "../shared/dom.js";
 import { plural } from "../shared/format.js";
 import { labels } from "../shared/labels.js";
 
 const visible = text => text.replaceAll("\n", "↵").replaceAll("\t", "⇥").replaceAll(" ", "␣");
 
-export const tokenSpan = (line, index) => {
+// `index`: its place in the answer's lines, where its tooltip is shown.
+export const tokenSpan = (line, index = null) => {
   if (line.k === "x")
     // shown by CSS from the attribute: never part of the text, of a selection or of a copy
     return el("span", {
@@ -14,8 +15,7 @@ export const tokenSpan = (line, index) => {
       "data-text": line.t.replaceAll("\n", "↵") || "▫",
       "data-i": index,
     });
-  const span = el("span", { class: `tok s-${line.s}`, "data-i": index });
-  span.textContent = line.t;
+  const span = el("span", { class: `tok s-${line.s}`, "data-i": index }, line.t);
   if (line.g && line.g.length > 1) span.dataset.pieces = line.g.join("|");
   if (line.t.startsWith("\n")) span.classList.add("breaks"); // the mark stands before the text, where the break is
   return span;
@@ -30,22 +30,18 @@ export const colourKey = lines => {
   const sources = new Set(lines.filter(line => line.k !== "x").map(line => line.s));
   return el(
     "div.small.colour-key",
-    ...labels.legend
+    labels.legend
       .filter(one => sources.has(one.key) && one.key !== "plain")
-      .map(one =>
-        el(
-          "span",
-          { class: `s-${one.key}`, title: one.help },
-          el("i.swatch", { "aria-hidden": "true" }),
-          one.title,
-        ),
+      .map(({ key, help, title }) =>
+        el("span", { class: `s-${key}`, title: help }, el("i.swatch", { "aria-hidden": "true" }), title),
       ),
   );
 };
 
 const names = Object.fromEntries(labels.legend.map(item => [item.key, item]));
 const tip = el("div.omni-tip", { role: "tooltip", id: "omni-tip", hidden: true });
-const row = (label, value) => el("div.tip-row", el("span", label), el("b", value));
+const row = (label, value) => value != null && el("div.tip-row", el("span", label), el("b", value));
+const probability = x => (x == null ? null : x > 0 && x < 0.001 ? x.toPrecision(2) : x.toFixed(3));
 
 // What a token without text is: the end of the answer, or bytes that wait for the rest of their character.
 const nameless = (line, answer) => {
@@ -60,78 +56,58 @@ const origins = answer => ({
   answer: "this answer",
   earlier: "an earlier answer",
 });
-export const matched = ([length, origin], answer) =>
+const matched = ([length, origin], answer) =>
   `matches ${plural(length, "token")} of ${origins(answer)[origin]}`;
 
-export const showTip = (span, answer) => {
+// What a token is, in words, and its class.
+const lookOf = line => {
+  const copied = line.s === "copied";
+  if (line.k !== "x") return { ...names[line.s], look: line.s };
+  return {
+    title: line.j ? "a wrong guess" : "a guess nobody judged",
+    help: line.j
+      ? `${copied ? "Copied from the text before" : "The small model guessed it"}, and the big one wrote something else (“rejected”).`
+      : `${copied ? "Copied" : "Guessed"} behind a wrong guess, so the big model never judged it.`,
+    look: "discarded",
+  };
+};
+const showTip = (span, answer) => {
   const line = answer.tokens[+span.dataset.i];
   if (!line) return;
-  const discarded = line.k === "x";
-  const percent = x =>
-    x === undefined || x === null ? null : x > 0 && x < 0.001 ? x.toPrecision(2) : x.toFixed(3);
-  const title = discarded ? (line.j ? "a wrong guess" : "a guess nobody judged") : names[line.s].title;
-  const rows = [
-    row("token", visible(line.t) || nameless(line, answer)),
-    row("id", String(line.i)),
-    row("round · position", `${line.r + 1} · ${line.n + 1}`),
-  ];
-  const { temperature, top_p = 1, top_k = 0, min_p = 0, repetition_penalty = 1 } = answer.meta;
+  const { title, help, look } = lookOf(line);
+  const { temperature, top_p = 1, top_k = 0, min_p = 0, repetition_penalty = 1, method } = answer.meta;
   const plain = temperature === 1 && top_p === 1 && !top_k && !min_p && repetition_penalty === 1; // else p is of the model itself, and q of what the settings make of it
-  if (!discarded || line.j)
-    rows.push(
-      row(
-        plain ? "the big model's probability, p" : "the big model's, at temperature 1",
-        percent(line.p) ?? "–",
-      ),
-    );
-  if (percent(line.q)) rows.push(row(plain ? "the small model's, q" : "the small model's", percent(line.q)));
-  const greedy = temperature === 0; // then p and q decide nothing
-  if (percent(line.a) && greedy)
-    rows.push(
-      row("the big model's first choice", line.a > 0.5 ? "yes, so it is kept" : "no, so it wrote its own"),
-    );
-  if (line.m) rows.push(row("copied", matched(line.m, answer)));
-  if (percent(line.a) && !greedy)
-    rows.push(
-      row(
-        plain && answer.meta.method !== "string-exact-match"
-          ? line.m
-            ? "chance to be kept, p"
-            : "chance to be kept, min(1, p/q)"
-          : "chance to be kept",
-        percent(line.a),
-      ),
-    );
-  if (line.g?.length)
-    rows.push(
-      row(
-        "the small model's guesses",
-        line.g.map((piece, i) => `${visible(piece)} ${line.gi[i]}`).join(" | "),
-      ),
-    );
-  const by = line.s === "copied" ? "Copied from the text before" : "The small model guessed it";
-  const help = discarded
-    ? line.j
-      ? `${by}, and the big one wrote something else (“rejected”).`
-      : `${line.s === "copied" ? "Copied" : "Guessed"} behind a wrong guess, so the big model never judged it.`
-    : names[line.s].help;
+  const greedy = temperature === 0, // then p and q decide nothing
+    rule = plain && method !== "string-exact-match" ? (line.m ? ", p" : ", min(1, p/q)") : "",
+    first = line.a > 0.5 ? "yes, so it is kept" : "no, so it wrote its own",
+    big = plain ? "the big model's probability, p" : "the big model's, at temperature 1",
+    guesses = line.g?.map((piece, i) => `${visible(piece)} ${line.gi[i]}`).join(" | ");
   const [offers, proposed] = offersOf(answer, line.r);
-  tip.replaceChildren(
-    el("div", { class: `tip-title s-${discarded ? "discarded" : line.s}` }, el("i.swatch"), title),
-    ...rows,
+  fill(
+    tip,
+    el("div", { class: `tip-title s-${look}` }, el("i.swatch"), title),
+    row("token", visible(line.t) || nameless(line, answer)),
+    row("id", line.i),
+    row("round · position", `${line.r + 1} · ${line.n + 1}`),
+    (line.k !== "x" || line.j) && row(big, probability(line.p) ?? "–"),
+    row(plain ? "the small model's, q" : "the small model's", probability(line.q)),
+    greedy && line.a != null && row("the big model's first choice", first),
+    line.m && row("copied", matched(line.m, answer)),
+    !greedy && row(`chance to be kept${rule}`, probability(line.a)),
+    guesses && row("the small model's guesses", guesses),
     el("p", help),
-    offers && !proposed ? el("p", whyChosen(offers, 0)) : "", // why nothing was guessed
+    offers && !proposed && el("p", whyChosen(offers, 0)), // why nothing was guessed
   );
   if (!tip.isConnected) (document.querySelector(".gradio-container main") ?? document.body).append(tip);
+  hideTip();
   tip.hidden = false;
-  const box = [...span.getClientRects()].pop() || span.getBoundingClientRect();
+  span.classList.add("at");
+  const box = [...span.getClientRects()].at(-1) ?? span.getBoundingClientRect();
   const { offsetWidth: width, offsetHeight: height } = tip;
   const left = Math.min(Math.max(8, box.left), document.documentElement.clientWidth - width - 8);
   const below = box.bottom + 8 + height < window.innerHeight;
   tip.style.left = `${left}px`;
   tip.style.top = `${below ? box.bottom + 8 : Math.max(8, box.top - height - 8)}px`;
-  document.querySelector(".tok.at, .gone.at")?.classList.remove("at");
-  span.classList.add("at");
 };
 export const hideTip = () => {
   tip.hidden = true;

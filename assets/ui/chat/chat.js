@@ -4,8 +4,8 @@ import { newAnswer, readLines } from "../answer/records.js";
 import { examples } from "./examples.js";
 import { manner } from "./manner.js";
 import { clickable, el, heading } from "../shared/dom.js";
-import { plural, random, whole } from "../shared/format.js";
-import { alive } from "../shared/server.js";
+import { joined, plural, random, whole } from "../shared/format.js";
+import { NO_ANSWER, alive } from "../shared/server.js";
 import { session } from "../shared/visitor.js";
 import { widgets } from "../shared/widgets.js";
 
@@ -26,9 +26,9 @@ let parts = null,
   heard = 0,
   began = 0,
   pair = { ready: false, why: "", reads: "", instead: "", names: null },
-  queued = false,
-  editing = null,
-  draft = ""; // queued: what the composer holds is sent as soon as the models are ready; editing: the turn that it is to replace; draft: what it held before an edit
+  queued = false, // what the composer holds is sent as soon as the models are ready
+  editing = null, // the turn that it is to replace
+  draft = ""; // what it held before an edit
 
 const busy = () => live !== null;
 chat.busy = busy;
@@ -36,8 +36,7 @@ chat.isLive = turn => turn === live;
 
 // ── requests ────────────────────────────────────────────────────────────────────────────────────────────────
 chat.ask = (text, former = null) => {
-  if (!text.trim() || busy()) return false; // busy until the server's stream is closed: it takes one request per page
-  if (!pair.ready || !trigger) return false;
+  if (!text.trim() || busy() || !pair.ready || !trigger) return false; // busy until the server's stream is closed: it takes one request per page
   if (chat.turns.includes(editing)) leaveEdit(); // this is another question
   const turn = {
     run: random(),
@@ -45,10 +44,9 @@ chat.ask = (text, former = null) => {
     system: whole(chat.now.system),
     answer: newAnswer(),
     state: "waiting",
-    versions: former?.versions ?? (former ? [former] : []),
+    versions: former?.versions ?? [],
   };
   turn.versions.push(turn);
-  if (former) former.versions = turn.versions;
   chat.turns.push(turn);
   live = turn;
   offset = 0;
@@ -75,24 +73,13 @@ chat.before = turn => {
 };
 // The question as the server's `chat` takes it (ui/chat_request.py): the fields of the page by their names, and what only the browser knows.
 chat.question = (names, values) => {
-  const { target, drafter, line, learn, keep, only_faster, ...options } = Object.fromEntries(
-    names.map((name, place) => [name, values[place]]),
-  );
-  const [big, small] = pair.names ?? [target, drafter];
-  return {
-    message: live?.user ?? "",
-    history: chat.before(live),
-    system: live?.system ?? "",
-    session: session(),
-    run: live?.run ?? "",
-    target: big,
-    drafter: small,
-    line,
-    learn,
-    keep,
-    only_faster,
-    options: { ...options, ...manner.changed(big) },
-  };
+  const given = Object.fromEntries(names.map((name, place) => [name, values[place]]));
+  const { target: big, drafter: small, line, learn, keep, only_faster, ...options } = given;
+  const [target, drafter] = pair.names ?? [big, small],
+    { user: message = "", system = "", run = "" } = live ?? {};
+  const asked = { message, history: chat.before(live), system, session: session(), run },
+    changed = { ...options, ...manner.changed(target) };
+  return { ...asked, target, drafter, line, learn, keep, only_faster, options: changed };
 };
 chat.current = () => [session(), live?.run ?? ""];
 // A second click on Send, which has become Stop in its place, stops nothing.
@@ -116,7 +103,7 @@ chat.settled = value => {
         ? null
         : turn.answer.text
           ? "The connection broke before the answer was finished. Press Again."
-          : "The server gave no answer: its queue may be full, or the connection was lost. Send the message again.";
+          : `${NO_ANSWER} Send the message again.`;
   live = null;
   if (turn.state !== "done") finish(turn);
   status(turn);
@@ -129,17 +116,12 @@ const finish = turn => {
   status(turn);
   refresh();
   chat.keep();
-  announce(
-    turn.answer.error
-      ? turn.answer.error
-      : `Answer finished, ${plural(turn.answer.figures?.tokens ?? 0, "token")}.`,
-  );
+  announce(turn.answer.error || `Answer finished, ${plural(turn.answer.figures?.tokens ?? 0, "token")}.`);
 };
 chat.receive = value => {
   if (!live) return;
-  const firstEnd = value.indexOf("\n");
-  if (firstEnd < 0 || !value.slice(0, firstEnd).includes(live.run)) return; // an older run's last words
   const until = value.lastIndexOf("\n") + 1;
+  if (!value.split("\n", 1)[0].includes(live.run)) return; // an older run's last words
   if (until <= offset) return;
   const turn = live,
     stick = atEnd();
@@ -161,11 +143,9 @@ setInterval(async () => {
     silence = Date.now() - heard;
   if (!turn || turn.state === "done") return;
   if (turn.state === "stopping") {
-    if (silence > STOP_SILENCE) {
-      turn.answer.meta.stopped = true;
-      chat.settled();
-    }
-    return;
+    if (silence <= STOP_SILENCE) return;
+    turn.answer.meta.stopped = true;
+    return chat.settled();
   }
   if (silence < SILENCE) return;
   heard = Date.now();
@@ -182,22 +162,20 @@ chat.setPair = state => {
         : `Send is off: ${state.target} is not loaded. Press “Load” above.`,
       gone: "Send is off: the server does not answer.",
     };
+  const { reads = "" } = state;
   pair = {
     ready: ready || names !== null,
     why: off[state.stage] ?? "",
-    reads: state.reads ?? "",
+    reads,
     instead: names ? state.instead : "",
     names,
   };
-  chat.reads = pair.reads;
+  chat.reads = reads;
   if (!parts) return;
   if (ready) chat.offerSystem(state.system ?? "");
   refresh();
   chat.drawContext();
   if (pair.ready && queued) send();
-};
-chat.setPrompts = list => {
-  examples.set(list);
 };
 
 // ── the last turn again ─────────────────────────────────────────────────────────────────────────────────────
@@ -208,11 +186,10 @@ const dropFrom = turn => {
   if (chat.turns.length) chat.foot(chat.turns.at(-1));
 };
 chat.again = turn => {
-  if (!busy() && pair.ready) {
-    leaveEdit();
-    dropFrom(turn);
-    chat.ask(turn.user, turn);
-  }
+  if (busy() || !pair.ready) return;
+  leaveEdit();
+  dropFrom(turn);
+  chat.ask(turn.user, turn);
 };
 // A turn that was asked anew keeps what stood there before: `versions`, the oldest first. Shows the one before.
 chat.former = turn => {
@@ -284,13 +261,9 @@ const notify = (chat.notify = () => {
     chat.drawContext();
     chat.drawLegend();
   }
+  const place = chat.turns.indexOf(chat.selected) + 1;
   chat.listeners.forEach(listen =>
-    listen(
-      chat.selected,
-      chat.turns.indexOf(chat.selected) + 1,
-      chat.turns.length,
-      chat.selected === live && busy(),
-    ),
+    listen(chat.selected, place, chat.turns.length, chat.selected === live && busy()),
   );
 });
 
@@ -331,31 +304,25 @@ const refresh = () => {
   parts.root.classList.toggle("busy", busy());
   parts.root.classList.toggle("empty", !chat.turns.length);
   parts.send.disabled = busy() || !pair.ready;
-  parts.send.title = pair.ready
-    ? ""
-    : pair.why || "The models are still being loaded; Enter sends as soon as they are ready";
+  const loading = "The models are still being loaded; Enter sends as soon as they are ready";
+  parts.send.title = pair.ready ? "" : pair.why || loading;
   parts.stop.disabled = !busy() || (live.state !== "waiting" && live.state !== "streaming");
   parts.fresh.disabled = parts.chats.disabled = busy();
   if (queued && !chat.withFiles(parts.box.value).trim()) queued = false;
-  const [text, warn] = pair.why
-    ? [[pair.why, pair.instead].filter(Boolean).join(" "), true]
+  parts.hint.textContent = pair.why
+    ? joined([pair.why, pair.instead], " ")
     : editing
-      ? ["Enter sends the question anew in place of the last one; Esc leaves it as it was.", false]
+      ? "Enter sends the question anew in place of the last one; Esc leaves it as it was."
       : queued && !pair.ready
-        ? ["This is sent as soon as the models are ready.", false]
-        : [pair.instead || (chat.turns.length ? pair.reads : ""), false];
-  parts.hint.textContent = text;
-  parts.hint.classList.toggle("warn", warn);
+        ? "This is sent as soon as the models are ready."
+        : pair.instead || (chat.turns.length ? pair.reads : "");
+  parts.hint.classList.toggle("warn", Boolean(pair.why));
 };
 const send = () => {
   const text = chat.withFiles(parts.box.value);
-  if (!text.trim()) {
-    parts.box.focus();
-    return;
-  }
+  if (!text.trim()) return parts.box.focus();
   const old = editing;
-  const anew = old && !busy() && pair.ready;
-  if (anew) {
+  if (old && !busy() && pair.ready) {
     old.node.classList.remove("edited");
     dropFrom(old);
   }

@@ -1,46 +1,21 @@
 // Chats with names, kept in this browser alone. Each has keys of its own, so that two tabs never write over each other's: facts and turns
 // under one, what colours its tokens under another, which goes first where there is no more room.
+import { put, tried } from "../shared/storage.js";
 
 const CHAT = "omnidemo.chat.",
   TOKENS = "omnidemo.tokens.",
   ROOM = 3_600_000; // characters; browsers keep five million of a site
 export const chats = { room: ROOM };
-const names = prefix => {
-  try {
-    return Object.keys(localStorage).filter(name => name.startsWith(prefix));
-  } catch {
-    return [];
-  }
-};
-const get = name => {
-  try {
-    return localStorage.getItem(name);
-  } catch {
-    return null;
-  }
-};
-const parsed = (text, fallback) => {
-  try {
-    return JSON.parse(text) ?? fallback;
-  } catch {
-    return fallback;
-  }
-};
-const remove = name => {
-  try {
-    localStorage.removeItem(name);
-  } catch {
-    /* nothing is kept */
-  }
-};
+const names = prefix => tried(() => Object.keys(localStorage).filter(name => name.startsWith(prefix)), []);
+const get = name => tried(() => localStorage.getItem(name));
+const parsed = (text, fallback) => tried(() => JSON.parse(text)) ?? fallback;
+const remove = name => tried(() => localStorage.removeItem(name));
 
 // Name, system prompt, when it was last written (`at`, milliseconds), number of answers; null for none.
 chats.facts = id => {
   const text = get(CHAT + id),
     facts = text === null ? null : parsed(text.slice(0, text.indexOf("\n")), null);
-  return facts && typeof facts === "object"
-    ? { name: "", system: "", at: 0, answers: 0, ...facts, id }
-    : null;
+  return facts && { name: "", system: "", at: 0, answers: 0, ...facts, id };
 };
 chats.list = () =>
   names(CHAT)
@@ -64,29 +39,17 @@ chats.size = () =>
 // Makes room: the colours of the chat that was left alone for longest, then, for a `text`, that chat; its name, "" for colours, null where
 // nothing but `id` is left to drop.
 const drop = (id, text) => {
-  const old = chats
-      .list()
-      .reverse()
-      .filter(one => one.id !== id),
-    coloured = old.find(one => get(TOKENS + one.id) !== null);
-  if (coloured) {
-    remove(TOKENS + coloured.id);
-    return "";
-  }
-  if (!text || !old.length) return null;
-  remove(CHAT + old[0].id);
-  return old[0].name;
+  const others = chats.list().filter(one => one.id !== id),
+    coloured = others.findLast(one => get(TOKENS + one.id) !== null),
+    oldest = others.at(-1);
+  if (!coloured && !(text && oldest)) return null;
+  remove(coloured ? TOKENS + coloured.id : CHAT + oldest.id);
+  return coloured ? "" : oldest.name;
 };
-const put = (name, value, id, dropped) => {
+const fit = (name, value, id, dropped) => {
   for (;;) {
-    let fits = chats.size() - (get(name) ?? "").length + value.length <= ROOM;
-    if (fits)
-      try {
-        localStorage.setItem(name, value);
-        return true;
-      } catch {
-        fits = false;
-      }
+    const size = chats.size() - (get(name) ?? "").length + value.length;
+    if (size <= ROOM && put(name, value)) return true;
     const gone = drop(id, name.startsWith(CHAT));
     if (gone === null) return false;
     if (gone) dropped.push(gone);
@@ -103,69 +66,36 @@ chats.write = ({ id, ...facts }, turns) => {
     );
   for (const name of names(TOKENS)) if (get(CHAT + name.slice(TOKENS.length)) === null) remove(name);
   remove(TOKENS + id);
-  const kept = put(
-    CHAT + id,
-    `${JSON.stringify({ ...facts, at, answers: turns.length })}\n${JSON.stringify(short)}`,
-    id,
-    dropped,
-  );
-  if (kept) put(TOKENS + id, JSON.stringify(lines), id, dropped);
+  const text = `${JSON.stringify({ ...facts, at, answers: turns.length })}\n${JSON.stringify(short)}`,
+    kept = fit(CHAT + id, text, id, dropped);
+  if (kept) fit(TOKENS + id, JSON.stringify(lines), id, dropped);
   return { at, dropped, kept };
 };
 chats.rename = (id, name) => {
   const text = get(CHAT + id),
-    facts = chats.facts(id);
-  if (facts) {
-    delete facts.id;
-    put(
-      CHAT + id,
-      `${JSON.stringify({ ...facts, name, named: true })}${text.slice(text.indexOf("\n"))}`,
-      id,
-      [],
-    );
-  }
+    facts = JSON.stringify({ ...chats.facts(id), id: undefined, name, named: true });
+  if (text !== null) fit(CHAT + id, facts + text.slice(text.indexOf("\n")), id, []);
 };
 // Deletes chats; what is returned brings them back.
 chats.remove = (...ids) => {
   const texts = ids.flatMap(id => [CHAT + id, TOKENS + id]).map(name => [name, get(name)]);
   texts.forEach(([name]) => remove(name));
-  return () =>
-    texts.forEach(([name, text]) => {
-      if (text !== null)
-        try {
-          localStorage.setItem(name, text);
-        } catch {
-          /* no room any more */
-        }
-    });
+  return () => texts.forEach(([name, text]) => text !== null && put(name, text));
 };
 chats.forget = () => {
   [...names(CHAT), ...names(TOKENS), "omnidemo.chat"].forEach(remove);
-  try {
-    sessionStorage.removeItem("omnidemo.chat");
-    sessionStorage.removeItem("omnidemo.open");
-  } catch {
-    /* nothing is kept */
-  }
+  for (const name of ["omnidemo.chat", "omnidemo.open"]) tried(() => sessionStorage.removeItem(name));
 };
 // The chat that this tab has open, also after a reload.
-chats.opened = id => {
-  try {
+chats.opened = id =>
+  tried(() => {
     if (id) sessionStorage.setItem("omnidemo.open", id);
     return sessionStorage.getItem("omnidemo.open");
-  } catch {
-    return null;
-  }
-};
+  });
 // Turns that versions before several chats kept: of this tab, and of all.
 chats.old = () => {
-  let own = null;
-  try {
-    own = sessionStorage.getItem("omnidemo.chat");
-    sessionStorage.removeItem("omnidemo.chat");
-  } catch {
-    /* nothing is kept */
-  }
+  const own = tried(() => sessionStorage.getItem("omnidemo.chat"));
+  tried(() => sessionStorage.removeItem("omnidemo.chat"));
   const found = [...new Set([own, get("omnidemo.chat")])]
     .map(text => parsed(text, []))
     .filter(turns => Array.isArray(turns) && turns.length);

@@ -1,7 +1,7 @@
 // The list of chats: open, name, delete with a way back, export.
 import { chat } from "./chat.js";
 import { chats } from "./chats.js";
-import { clickable, el, icon } from "../shared/dom.js";
+import { clickable, closesBeside, el, fill, icon, say } from "../shared/dom.js";
 import { when } from "../shared/fields.js";
 import { plural } from "../shared/format.js";
 
@@ -10,7 +10,6 @@ let box = null,
   list = null,
   told = null,
   room = null,
-  back = null,
   late = 0,
   renaming = null;
 
@@ -24,29 +23,17 @@ const pictures = {
 // A sentence in the list and, as it may be closed, read out.
 chat.say = (text, undo = null) => {
   clearTimeout(late);
-  back = undo;
-  told?.replaceChildren(
-    text,
-    ...(undo
-      ? [
-          " ",
-          button("Undo", "Undo", () => {
-            back?.();
-            chat.say("It is back.");
-            chat.drawList();
-          }),
-        ]
-      : []),
-  );
-  if (chat.parts?.note) {
-    chat.parts.note.textContent = undo ? "" : text;
-    chat.parts.note.hidden = !text || Boolean(undo);
-  }
+  const bring = () => {
+    undo();
+    chat.say("It is back.");
+    chat.drawList();
+  };
+  fill(told, text, undo && [" ", button("Undo", "Undo", bring)]);
+  say(chat.parts.note, undo ? "" : text);
   chat.announce(text);
   late = setTimeout(() => {
-    told?.replaceChildren();
-    back = null;
-    if (chat.parts?.note) chat.parts.note.hidden = true;
+    told.replaceChildren();
+    chat.parts.note.hidden = true;
   }, UNDO);
 };
 
@@ -82,29 +69,15 @@ const row = one => {
     current = one.id === chat.now.id;
   const answers = plural(one.answers, "answer");
   if (renaming === one.id) {
-    const field = el("input", {
-      type: "text",
-      value: name,
-      maxlength: 80,
-      "aria-label": "Name of the chat",
-      onkeydown: event => {
-        if (event.key === "Enter") {
-          event.preventDefault();
-          rename(one, field.value);
-        }
-        if (event.key === "Escape") {
-          event.preventDefault();
-          event.stopPropagation();
-          rename(one, "");
-        }
-      },
-    });
-    return el(
-      "li",
-      { "data-id": one.id },
-      field,
-      button("Save", `Save the name`, () => rename(one, field.value), "toggle"),
-    );
+    const onkeydown = event => {
+      if (event.key !== "Enter" && event.key !== "Escape") return;
+      event.preventDefault(); // Esc closes the field, not the list
+      rename(one, event.key === "Enter" ? field.value : "");
+    };
+    const about = { type: "text", maxlength: 80, "aria-label": "Name of the chat" },
+      field = el("input", { ...about, value: name, onkeydown }),
+      save = button("Save", "Save the name", () => rename(one, field.value), "toggle");
+    return el("li", { "data-id": one.id }, field, save);
   }
   return el(
     "li",
@@ -193,6 +166,11 @@ chat.asJSON = () => {
   return `${JSON.stringify({ name: now.name, exported_at: new Date().toISOString(), messages, answers }, null, 1)}\n`;
 };
 
+const saving = (form, act) => button(form, `Save this chat as ${form}`, act, "toggle export");
+const removeAll = () => {
+  const ids = chats.list().map(one => one.id);
+  remove(ids, `${plural(ids.length, "chat")} deleted.`);
+};
 chat.drawer = () => {
   list = el("ul.chats-list");
   told = el("p.told", { role: "status" });
@@ -215,33 +193,13 @@ chat.drawer = () => {
     el(
       "div.acts",
       el("span.small", "Export as"),
-      button(
-        "Markdown",
-        "Save this chat as Markdown",
-        () => save(chat.asMarkdown(), "text/markdown", "md"),
-        "toggle export",
-      ),
-      button(
-        "JSON",
-        "Save this chat as JSON",
-        () => save(chat.asJSON(), "application/json", "json"),
-        "toggle export",
-      ),
-      button(
-        "Delete all",
-        "Delete all chats of this browser",
-        () => {
-          const ids = chats.list().map(one => one.id);
-          remove(ids, `${plural(ids.length, "chat")} deleted.`);
-        },
-        "toggle all",
-      ),
+      saving("Markdown", () => save(chat.asMarkdown(), "text/markdown", "md")),
+      saving("JSON", () => save(chat.asJSON(), "application/json", "json")),
+      button("Delete all", "Delete all chats of this browser", removeAll, "toggle all"),
     ),
     room,
   );
-  box.addEventListener("click", event => {
-    if (event.target === box && event.detail < 2) box.close();
-  });
+  closesBeside(box);
   box.addEventListener("keydown", event => event.stopPropagation()); // Esc closes it, and stops no answer
   return box;
 };

@@ -16,44 +16,28 @@ const draw = () => {
   place.chips.replaceChildren(...list.map(one => button(one, "chip")));
   // Four rounds, which come one after the other; | is where two guesses make one word.
   const demo = [
-    [
-      ["There", "direct"],
-      [" was", "direct"],
-      [" a", "direct"],
-      [" fox", "corrected"],
-    ],
-    [
-      [" in", "direct"],
-      [" the", "direct"],
-      [" gar|den", "ngram"],
-      [".", "corrected"],
-    ],
-    [[" A", "corrected"]],
-    [
-      [" fox", "direct"],
-      [" in", "copied"],
-      [" the", "copied"],
-      [" garden", "copied"],
-      ["!", "corrected"],
-    ],
+    { direct: "There, was, a", corrected: " fox" },
+    { direct: " in, the", ngram: " gar|den", corrected: "." },
+    { corrected: " A" },
+    { direct: " fox", copied: " in, the, garden", corrected: "!" },
   ];
+  const tokens = demo.flatMap((round, at) =>
+    Object.entries(round).flatMap(([s, texts]) => texts.split(",").map(text => ({ s, text, at }))),
+  );
+  const span = ({ s, text, at }) =>
+    el(
+      "span",
+      { class: `tok s-${s}`, style: `animation-delay: ${0.4 + 0.7 * at}s` },
+      text.split("|").flatMap((part, place) => (place ? [el("i"), part] : [part])),
+    );
   place.empty.replaceChildren(
     el("h2", labels.subtitle),
+    el("p.demo.toks", { "aria-hidden": "true" }, tokens.map(span)),
+    colourKey(tokens),
     el(
-      "p.demo.toks",
-      { "aria-hidden": "true" },
-      ...demo.flatMap((round, at) =>
-        round.map(([text, source]) =>
-          el(
-            "span",
-            { class: `tok s-${source}`, style: `animation-delay: ${0.4 + 0.7 * at}s` },
-            ...text.split("|").flatMap((part, place) => (place ? [el("i"), part] : [part])),
-          ),
-        ),
-      ),
+      "div.cards",
+      list.map(one => button(one, "card")),
     ),
-    colourKey(demo.flat().map(([, s]) => ({ s }))),
-    el("div.cards", ...list.map(one => button(one, "card"))),
   );
 };
 const slug = one =>

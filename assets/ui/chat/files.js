@@ -1,8 +1,8 @@
 // Text files of a message: chosen, dropped, or pasted, also a pasted text that is too long to read in the box. They stand as chips above it,
 // and their text is sent with the message, each in a block with its name. So what limits a typed message limits them, too.
 import { chat } from "./chat.js";
-import { clickable, el, icon } from "../shared/dom.js";
-import { plural } from "../shared/format.js";
+import { clickable, el, fill, icon } from "../shared/dom.js";
+import { joined, plural } from "../shared/format.js";
 
 const MOST = 500_000; // bytes of all files of a message: more than the longest windows read
 const LONG = 4000; // characters of a paste above which it becomes a file
@@ -47,43 +47,31 @@ const add = (name, text, bytes) => {
   files.push({ name, text, bytes });
   return "";
 };
+const chip = one => {
+  const remove = () => {
+    files = files.filter(other => other !== one);
+    draw();
+    chat.parts.box.focus();
+  };
+  const about = { "aria-label": `Take ${one.name} away`, title: "Take it away" };
+  const name = el("b", { dir: "auto" }, one.name);
+  return el("span.file", name, el("small", size(one.bytes)), clickable("icon", "×", remove, about));
+};
 const draw = () => {
   box.hidden = !files.length;
-  box.replaceChildren(
-    ...files.map(one =>
-      el(
-        "span.file",
-        el("b", { dir: "auto" }, one.name),
-        el("small", size(one.bytes)),
-        clickable(
-          "icon",
-          "×",
-          () => {
-            files = files.filter(other => other !== one);
-            draw();
-            chat.parts.box.focus();
-          },
-          { "aria-label": `Take ${one.name} away`, title: "Take it away" },
-        ),
-      ),
-    ),
-  );
+  fill(box, files.map(chip));
 };
 chat.addFiles = async list => {
   const said = [];
   for (const file of list) {
-    const name = called(file.name);
-    if (file.size > MOST) {
-      said.push(add(name, "", file.size));
-      continue;
-    } // not even read
-    const text = decoded(new Uint8Array(await file.arrayBuffer()));
+    const name = called(file.name),
+      text = file.size > MOST ? "" : decoded(new Uint8Array(await file.arrayBuffer())); // too long: not even read
     said.push(
       text === null ? `“${name}” is not a text file; only texts can be sent.` : add(name, text, file.size),
     );
   }
   draw();
-  const wrong = said.filter(Boolean).join(" ");
+  const wrong = joined(said, " ");
   if (wrong) chat.say(wrong);
   else chat.announce(`${plural(list.length, "file")} added to the message.`);
   chat.parts.box.focus();
@@ -94,8 +82,7 @@ const block = ({ name, text }) => {
   return `${name}\n${mark}${LANGUAGES[kind] ?? kind}\n${text.replace(/\n+$/, "")}\n${mark}`;
 };
 // What is sent: what was typed, and behind it the files.
-chat.withFiles = typed =>
-  [typed.trim() || !files.length ? typed : "", ...files.map(block)].filter(Boolean).join("\n\n");
+chat.withFiles = typed => joined([typed.trim() || !files.length ? typed : "", ...files.map(block)], "\n\n");
 chat.dropFiles = () => {
   files = [];
   if (box) draw();
@@ -106,8 +93,7 @@ const pasted = event => {
     text = event.clipboardData?.getData("text/plain") ?? "";
   if (given?.length && !text) {
     event.preventDefault();
-    chat.addFiles([...given]);
-    return;
+    return chat.addFiles([...given]);
   }
   if (text.length <= LONG || !items) return;
   event.preventDefault();

@@ -1,5 +1,5 @@
 // Which chat is open, and what of it the browser keeps: after each answer it is written, a reload or another tab's work brings it back.
-import { newAnswer, readLines } from "../answer/records.js";
+import { readAnswer } from "../answer/records.js";
 import { chat } from "./chat.js";
 import { chats } from "./chats.js";
 import { clearLesson } from "./lesson.js";
@@ -20,23 +20,13 @@ const kept = turns => {
   const item = ({ run, user, system, answer }) => {
     const { text, blocks, open, read, figures, counts, context, error, end, lines, meta } = answer;
     room -= lines.length;
-    const about = Object.fromEntries(
-      META.filter(name => meta[name] !== undefined).map(name => [name, meta[name]]),
-    );
+    const said = { run, user: user.slice(0, KEEP_TEXT), system, text, blocks: [...blocks, ...open], read },
+      finish = end?.finish ?? answer.finish,
+      facts = { figures, counts, context, error, finish, ended: finish !== undefined };
     return {
-      run,
-      user: user.slice(0, KEEP_TEXT),
-      system,
-      text,
-      blocks: [...blocks, ...open],
-      read,
-      figures,
-      counts,
-      context,
-      error,
-      meta: about,
-      finish: end?.finish ?? answer.finish,
-      ended: Boolean(end) || answer.finish !== undefined,
+      ...said,
+      ...facts,
+      meta: Object.fromEntries(META.map(name => [name, meta[name]])), // what is undefined is not written
       stopped: Boolean(meta.stopped),
       lines: room > 0 ? lines : "",
     };
@@ -54,14 +44,9 @@ const kept = turns => {
 };
 const revive = item => {
   if (typeof item?.user !== "string") return null;
-  const answer = newAnswer();
-  if (item.lines) readLines(answer, item.lines);
-  else if (item.text)
-    (readLines(
-      answer,
-      JSON.stringify({ k: "t", i: 0, t: String(item.text), s: "plain", r: 0, n: 0, p: null }),
-    ),
-      (answer.lines = ""));
+  const bare = { k: "t", i: 0, t: String(item.text), s: "plain", r: 0, n: 0, p: null };
+  const answer = readAnswer(item.lines || (item.text ? JSON.stringify(bare) : ""));
+  if (!item.lines) answer.lines = "";
   if (Array.isArray(item.blocks)) Object.assign(answer, { blocks: item.blocks, read: item.read ?? 0 });
   Object.assign(answer, {
     figures: answer.figures ?? item.figures,
@@ -72,18 +57,11 @@ const revive = item => {
     finish: item.finish,
   });
   if (!item.ended && !answer.error) answer.meta[item.stopped ? "stopped" : "cut"] = true;
-  const turn = {
-    run: item.run ?? random(),
-    user: item.user,
-    system: item.system ?? "",
-    answer,
-    state: "done",
-  };
-  if (Array.isArray(item.versions)) {
-    const all = turnsOf(item.versions);
-    all.splice(item.place, 0, turn);
-    all.forEach(one => (one.versions = all));
-  }
+  const { run = random(), user, system = "" } = item,
+    turn = { run, user, system, answer, state: "done" };
+  const all = turnsOf(item.versions ?? []);
+  all.splice(item.place, 0, turn);
+  all.forEach(one => (one.versions = all));
   return turn;
 };
 const turnsOf = items => items.map(revive).filter(Boolean);
@@ -97,24 +75,19 @@ const named = text => {
   return line.length > 60 ? `${line.slice(0, 59).trimEnd()}…` : line;
 };
 const open = (facts, turns) => {
-  chat.now = {
-    id: facts.id,
-    name: facts.name ?? "",
-    named: Boolean(facts.named),
-    system: facts.system ?? "",
-  };
-  chat.known = facts.at ?? 0;
+  const { id, name = "", named = false, system = "", at = 0 } = facts;
+  chat.now = { id, name, named, system };
+  chat.known = at;
   wrote = 0;
   chats.opened(chat.now.id);
   chat.drawFacts();
   chat.show(turns);
 };
 chat.fresh = () => {
-  if (!chat.busy()) {
-    clearLesson();
-    open({ id: random(), system: offered }, []);
-  }
-}; // what was taught would hide the examples
+  if (chat.busy()) return;
+  clearLesson(); // it would hide the examples
+  open({ id: random(), system: offered }, []);
+};
 // The system prompt that goes with the target, for chats that begin with it; what somebody wrote stays.
 chat.offerSystem = text => {
   const untouched = !chat.turns.length && chat.now.system === offered && !chats.facts(chat.now.id);
@@ -142,12 +115,11 @@ chat.keep = () => {
   }
   chat.giveName();
   const { at, dropped, kept: written } = chats.write(now, kept(turns));
+  const gone =
+    dropped.length === 1 ? `chat was dropped: “${dropped[0]}”` : `${dropped.length} chats were dropped`;
   if (written) chat.known = wrote = at;
   if (!written) chat.say("This browser has no room for this chat; export it if you want to keep it.");
-  else if (dropped.length)
-    chat.say(
-      `There was no more room, so the oldest ${dropped.length === 1 ? `chat was dropped: “${dropped[0]}”` : `${dropped.length} chats were dropped`}.`,
-    );
+  else if (dropped.length) chat.say(`There was no more room, so the oldest ${gone}.`);
   chat.drawList();
 };
 // Chats of versions that kept one alone become chats like the others.

@@ -1,11 +1,11 @@
 // What is being taught, in the main pane: the newest examples with their answers, coloured, written round by round as they were. They belong
 // to no chat, and go with the next question.
 import { players } from "../adaptation/teach.js";
-import { newAnswer, readLines } from "../answer/records.js";
+import { readAnswer } from "../answer/records.js";
 import { tokenSpan, watchTokens } from "../answer/tokens.js";
 import { chat } from "./chat.js";
 import { calm, clickable, el } from "../shared/dom.js";
-import { format, plural } from "../shared/format.js";
+import { format, joined, plural } from "../shared/format.js";
 
 const SHOWN = 3,
   WRITE = 900; // examples that stay, milliseconds in which an answer is written out
@@ -62,20 +62,17 @@ export const lesson = (s, said, starts) => {
   act.textContent = players.teach.busy ? "Stop" : "Close";
   if (!s.lines || s.done === done) return;
   done = s.done;
-  const answer = newAnswer(),
+  const answer = readAnswer(s.lines),
     tokens = el("div.toks", { dir: "auto" });
-  readLines(answer, s.lines);
   answer.meta = { version: s.version };
   const f = s.figures,
-    facts = [
+    facts = joined([
       plural(f.tokens ?? 0, "token"),
-      f.block_efficiency == null ? null : `${format(f.block_efficiency, "number")} tokens a step`,
+      f.block_efficiency != null && `${format(f.block_efficiency, "number")} tokens a step`,
       s.version ? `version ${s.version} of the small model` : "fresh small model",
-    ];
+    ]);
   watchTokens(tokens, answer, chat.announce);
-  list.append(
-    el("article", el("p.asked", s.prompt), tokens, el("p.small", facts.filter(Boolean).join(" · "))),
-  );
+  list.append(el("article", el("p.asked", s.prompt), tokens, el("p.small", facts)));
   while (list.children.length > SHOWN) list.firstChild.remove();
   for (const line of answer.tokens) {
     const key = line.k === "x" ? "discarded" : line.s;

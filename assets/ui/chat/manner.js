@@ -14,44 +14,34 @@ export const manner = {
 };
 
 widgets.manner = host => {
+  const giveBack = () => {
+    changed = {};
+    draw();
+  };
   const said = el("p.small"),
-    back = clickable(
-      "link",
-      "The model's own again",
-      () => {
-        changed = {};
-        draw();
-      },
-      { hidden: true },
-    );
+    back = clickable("link", "The model's own again", giveBack, { hidden: true });
   const rows = labels.manner.map(({ name, label, help, step }) => {
-    const box = el("input", {
-      type: "number",
-      "aria-label": label,
-      min: 0,
-      step,
-      inputmode: "decimal",
-      disabled: true,
-      onchange: () => {
-        if (box.value === "" || +box.value === own[name]) delete changed[name];
-        else changed[name] = +box.value; // an emptied field takes the model's own back
-        draw();
-      },
-    });
-    const mark = el("span.small", { "aria-hidden": "true" });
-    return {
-      name,
-      box,
-      mark,
-      root: el(
-        "div.setting.number",
-        { title: help },
-        el("label", el("span.name", label, mark), el("span.what", box)),
-      ),
+    const onchange = () => {
+      if (box.value === "" || +box.value === own[name]) delete changed[name];
+      else changed[name] = +box.value; // an emptied field takes the model's own back
+      draw();
     };
+    const about = { type: "number", "aria-label": label, min: 0, step, inputmode: "decimal" },
+      box = el("input", { ...about, disabled: true, onchange }),
+      mark = el("span.small", { "aria-hidden": "true" }),
+      named = el("label", el("span.name", label, mark), el("span.what", box));
+    return { name, box, mark, root: el("div.setting.number", { title: help }, named) };
   });
   host.classList.add("steering");
-  host.append(el("h3", "How it writes"), said, el("div.settings", ...rows.map(one => one.root)), back);
+  host.append(
+    el("h3", "How it writes"),
+    said,
+    el(
+      "div.settings",
+      rows.map(one => one.root),
+    ),
+    back,
+  );
   const draw = () => {
     back.hidden = !Object.keys(changed).length;
     for (const { name, box, mark } of rows) {

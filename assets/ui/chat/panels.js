@@ -1,13 +1,14 @@
 // The small widgets around the chat: prompts, notice, method help, this answer's figures.
-import { howFast } from "../answer/outcome.js";
+import { howFast, secondsOf } from "../answer/outcome.js";
 import { chat } from "./chat.js";
+import { examples } from "./examples.js";
 import { clickable, el } from "../shared/dom.js";
 import { methodTitle } from "../shared/fields.js";
-import { format } from "../shared/format.js";
+import { format, joined } from "../shared/format.js";
 import { labels } from "../shared/labels.js";
 import { widgets } from "../shared/widgets.js";
 
-widgets.prompts = () => ({ update: value => chat.setPrompts(JSON.parse(value)) });
+widgets.prompts = () => ({ update: value => examples.set(JSON.parse(value)) });
 // What becomes of a chat, with the two switches below that change it.
 widgets.notice = host => {
   const page = document.documentElement;
@@ -35,14 +36,10 @@ widgets.method = host => {
   showMethod = name => {
     const method = labels.methods[name];
     if (!method) return;
-    host.replaceChildren(
-      el(
-        "span",
-        { class: `badge ${method.lossless ? "good" : "warn"}` },
-        method.lossless ? labels.lossless : labels.approximate,
-      ),
-      el("p", method.help),
-    );
+    const badge = method.lossless
+      ? el("span.badge.good", labels.lossless)
+      : el("span.badge.warn", labels.approximate);
+    host.replaceChildren(badge, el("p", method.help));
   };
   showMethod(labels.method);
 };
@@ -97,13 +94,11 @@ widgets.answer = host => {
         ? `Answer ${index} of ${count}`
         : "This answer";
     if (!figures) return;
-    for (const cell of cells) {
-      cell.value.textContent = format(figures[cell.key], cell.as);
-      cell.node.hidden =
-        (main.contains(cell.node) &&
-          !figures[cell.key] &&
-          (figures[cell.key] == null || cell.key === "copied_share")) ||
-        (cell.key === "total_variation" && figures[cell.key] == null); // nothing to tell
+    for (const { key, as, value, node } of cells) {
+      const found = figures[key],
+        untold = found == null && (main.contains(node) || key === "total_variation");
+      value.textContent = format(found, as);
+      node.hidden = untold || (key === "copied_share" && !found); // nothing to tell
     }
     const fast = howFast(turn.answer.speed);
     speed.hidden = !fast;
@@ -111,12 +106,8 @@ widgets.answer = host => {
       pace.textContent = fast.value;
       words.textContent = fast.words;
     }
-    const seconds = {
-      draft_seconds: figures.draft_seconds || 0,
-      verify_seconds: figures.verify_seconds || 0,
-      rest_seconds: (figures.settle_seconds || 0) + (figures.other_seconds || 0),
-    };
-    const total = seconds.draft_seconds + seconds.verify_seconds + seconds.rest_seconds;
+    const seconds = secondsOf(figures),
+      total = Object.values(seconds).reduce((sum, one) => sum + one);
     split.hidden = !total;
     for (const { name, label, piece, text } of segments) {
       const share = total ? seconds[name] / total : 0;
@@ -124,19 +115,14 @@ widgets.answer = host => {
       text.lastChild.textContent = `${label} ${format(share, "percent")}`;
     }
     bar.setAttribute("aria-label", `Time: ${segments.map(({ text }) => text.textContent).join(", ")}`);
-    const { method, version } = turn.answer.meta;
-    foot.textContent = [
+    const { method, version, line } = turn.answer.meta;
+    foot.textContent = joined([
       methodTitle(method),
       version === undefined ? null : version ? `adapter v${version}` : "base drafter",
-      turn.answer.meta.line && turn.answer.meta.line !== "default"
-        ? `topic memory ${turn.answer.meta.line}`
-        : null,
-      figures.context_mismatch
-        ? "the small model cannot spell all of this text, so it guesses worse; the answer is right"
-        : null,
-    ]
-      .filter(Boolean)
-      .join(" · ");
+      line && line !== "default" && `topic memory ${line}`,
+      figures.context_mismatch &&
+        "the small model cannot spell all of this text, so it guesses worse; the answer is right",
+    ]);
   };
   chat.listeners.push(draw);
   draw(chat.selected, chat.turns.length, chat.turns.length, false);

@@ -21,8 +21,8 @@ export const setSpeed = (turn, speed, again = false) => {
   chat.keep();
 };
 widgets.speeds = () => ({
-  update: value =>
-    Object.entries(JSON.parse(value)).forEach(([key, speed]) =>
-      chat.turns.filter(turn => turn.answer.end?.key === key).forEach(turn => setSpeed(turn, speed)),
-    ),
+  update: value => {
+    const speeds = JSON.parse(value);
+    chat.turns.forEach(turn => setSpeed(turn, speeds[turn.answer.end?.key]));
+  },
 });

@@ -6,10 +6,9 @@ import { chat } from "./chat.js";
 import { examples } from "./examples.js";
 import { replay } from "../replay/replay.js";
 import { copyButton } from "../shared/copy.js";
-import { clickable, counted, dots, el, makeMeter } from "../shared/dom.js";
-import { methodTitle } from "../shared/fields.js";
-import { format, plural } from "../shared/format.js";
-import { labels } from "../shared/labels.js";
+import { clickable, counted, dots, el, fill, makeMeter } from "../shared/dom.js";
+import { methodTitle, topicTitle } from "../shared/fields.js";
+import { format, joined, plural } from "../shared/format.js";
 import { drawMarkdown } from "../shared/markdown.js";
 import { linkTo } from "../shared/places.js";
 
@@ -18,23 +17,15 @@ const LONG = 1200,
 
 chat.draw = turn => {
   const tokens = tokensBox("Answer. The arrow keys step through its tokens.");
-  const user = el("div.say", { dir: "auto" });
-  user.textContent = turn.user;
-  const whole =
-    turn.user.length > LONG || turn.user.split("\n").length > LINES
-      ? clickable(
-          "link whole",
-          "Show all of it",
-          event => {
-            event.stopPropagation();
-            const open = user.classList.toggle("folded");
-            whole.setAttribute("aria-expanded", String(!open));
-            whole.textContent = open ? "Show all of it" : "Show less";
-          },
-          { "aria-expanded": "false" },
-        )
-      : null;
-  user.classList.toggle("folded", Boolean(whole));
+  const long = turn.user.length > LONG || turn.user.split("\n").length > LINES,
+    user = el("div.say", { dir: "auto", class: long && "folded" }, turn.user);
+  const unfold = event => {
+    event.stopPropagation();
+    const folded = user.classList.toggle("folded");
+    whole.setAttribute("aria-expanded", String(!folded));
+    whole.textContent = folded ? "Show all of it" : "Show less";
+  };
+  const whole = long && clickable("link whole", "Show all of it", unfold, { "aria-expanded": "false" });
   turn.parts = {
     tokens,
     text: el("div.md"),
@@ -81,7 +72,7 @@ const drawCounter = ({ parts: { counter }, answer: { tokens, rounds } }) => {
   const steps = rounds.length,
     written = tokens.reduce((sum, line) => sum + (line.k === "t"), 0);
   counter.hidden = !steps;
-  counter.replaceChildren(...counted(steps, written));
+  fill(counter, counted(steps, written));
 };
 // Only what is seen is kept up to date.
 chat.drawText = turn => {
@@ -121,59 +112,39 @@ chat.status = turn => {
   turn.node.classList.toggle("live", live && turn.state !== "done");
   box.className = "status";
   turn.node.classList.toggle("refused", Boolean(answer.error) && !answer.text); // the page says that, not the model
-  if (answer.error) {
-    box.classList.add("error");
-    box.textContent = answer.error;
-    return;
-  }
-  if (turn.state === "waiting" && answer.reading) {
-    drawReading(turn);
-    return;
-  }
-  if (turn.state === "waiting") {
-    box.replaceChildren(dots(), turn.place || "Waiting for the first token");
-    return;
-  }
-  if (turn.state === "stopping") {
-    box.textContent = "Stopping…";
-    return;
-  }
-  const stopped = answer.meta.stopped || answer.end?.finish === "cancelled";
-  if (stopped && answer.reading && !answer.text) {
-    box.textContent = `Stopped by you, with ${far(answer)} read. Again goes on from there.`;
-    return;
-  }
-  box.textContent =
-    endings[answer.meta.stopped ? "cancelled" : (answer.end?.finish ?? answer.finish)] ??
-    (answer.meta.cut
-      ? "Cut off by a reload."
-      : answer.end && !answer.text
-        ? "The model ended its answer at once."
-        : "");
+  if (turn.state === "waiting" && !answer.error)
+    return answer.reading
+      ? drawReading(turn)
+      : box.replaceChildren(dots(), turn.place || "Waiting for the first token");
+  box.classList.toggle("error", Boolean(answer.error));
+  box.textContent = answer.error || (turn.state === "stopping" ? "Stopping…" : ending(answer));
+};
+const ending = ({ meta, end, finish: kept, reading, text }) => {
+  const finish = meta.stopped ? "cancelled" : (end?.finish ?? kept);
+  if (finish === "cancelled" && reading && !text)
+    return `Stopped by you, with ${far({ reading })} read. Again goes on from there.`;
+  return (
+    endings[finish] ??
+    (meta.cut ? "Cut off by a reload." : end && !text ? "The model ended its answer at once." : "")
+  );
 };
 
-const former = turn =>
-  clickable(
-    "link last former",
-    `Version ${turn.versions.indexOf(turn) + 1} of ${turn.versions.length}`,
-    event => {
-      event.stopPropagation();
-      chat.former(turn);
-    },
-    { title: "Show the one before; this browser keeps them with the chat, until it goes on" },
-  );
+const former = turn => {
+  const face = `Version ${turn.versions.indexOf(turn) + 1} of ${turn.versions.length}`,
+    title = "Show the one before; this browser keeps them with the chat, until it goes on";
+  const act = event => {
+    event.stopPropagation();
+    chat.former(turn);
+  };
+  return clickable("link last former", face, act, { title });
+};
 // What is said of the answer, written anew where more is known: nothing else is touched, for somebody may be on a button.
 chat.tell = turn => {
-  const outcome = outcomeOf(turn.answer);
-  const why = whySlower(turn.answer);
-  if (outcome)
-    turn.parts.foot
-      .querySelector(".said")
-      ?.replaceChildren(
-        outcome[0] ? el("b", outcome[0]) : "",
-        outcome[1],
-        why ? el("span.why", ` ${why}`) : "",
-      );
+  const outcome = outcomeOf(turn.answer),
+    why = whySlower(turn.answer),
+    said = turn.parts.foot.querySelector(".said");
+  if (outcome && said)
+    fill(said, outcome[0] && el("b", outcome[0]), outcome[1], why && el("span.why", ` ${why}`));
 };
 chat.foot = turn => {
   const { figures, meta, text } = turn.answer,
@@ -182,39 +153,30 @@ chat.foot = turn => {
   const facts = el("span.facts");
   if (figures) {
     const technical = [
-      figures.tokens_per_second == null ? null : `${format(figures.tokens_per_second, "number")} tok/s`,
-      meta.method ? methodTitle(meta.method) : null,
-      meta.version === undefined ? null : meta.version ? `adapter v${meta.version}` : "base drafter",
+      figures.tokens_per_second != null && `${format(figures.tokens_per_second, "number")} tok/s`,
+      meta.method && methodTitle(meta.method),
+      meta.version !== undefined && (meta.version ? `adapter v${meta.version}` : "base drafter"),
     ];
-    const joined = list => list.filter(Boolean).join(" · ");
     facts.append(plural(figures.tokens ?? 0, "token"), el("span.omni-expert", ` · ${joined(technical)}`));
     if (meta.topic && meta.topic !== "other")
-      facts.append(
-        " · ",
-        el("span", { title: meta.why || null }, `topic: ${labels.topics[meta.topic] ?? meta.topic}`),
-      );
+      facts.append(" · ", el("span", { title: meta.why || null }, `topic: ${topicTitle(meta.topic)}`));
     if (meta.line && meta.line !== "default") facts.append(` · topic memory ${meta.line}`);
     if (meta.why) facts.append(el("span.omni-expert", ` · ${meta.why}`));
   }
-  const outcome = outcomeOf(turn.answer),
-    said = outcome ? el("p.said") : null;
   const named = examples.named(turn.user); // an example has an address
-  const button = (title, act) => clickable("link last", title, act);
-  foot.replaceChildren(
-    ...[said].filter(Boolean),
+  const button = (title, act) => last && clickable("link last", title, () => act(turn));
+  fill(
+    foot,
+    outcomeOf(turn.answer) && el("p.said"),
     facts,
     el(
       "span.acts",
       replay.buttons(turn),
-      text ? copyButton(() => text) : null,
-      named ? copyButton(() => linkTo(`example-${named}`), "Link", "Copy a link to this example") : null,
-      ...(last
-        ? [
-            button("Again", () => chat.again(turn)),
-            button("Edit", () => chat.edit(turn)),
-            ...(turn.versions?.length > 1 ? [former(turn)] : []),
-          ]
-        : []),
+      text && copyButton(() => text),
+      named && copyButton(() => linkTo(`example-${named}`), "Link", "Copy a link to this example"),
+      button("Again", chat.again),
+      button("Edit", chat.edit),
+      last && turn.versions?.length > 1 && former(turn),
     ),
   );
   chat.tell(turn);
@@ -254,10 +216,9 @@ chat.drawContext = () => {
     count += turn.answer.text ? 2 : 0;
     return false;
   });
-  const fit = chat.reads ? "" : dropped === 1 ? " no longer fits and" : " no longer fit and"; // a small model reads fewer than fit
-  const said =
-    dropped === 1
-      ? `The oldest message${fit} is not read any more.`
-      : `The oldest ${format(dropped, "count")} messages${fit} are not read any more.`;
+  const [which, fit, is] =
+    dropped === 1 ? ["message", "fits", "is"] : [`${format(dropped, "count")} messages`, "fit", "are"];
+  const why = chat.reads ? "" : ` no longer ${fit} and`; // a small model reads fewer than fit
+  const said = `The oldest ${which}${why} ${is} not read any more.`;
   read?.node.before(el("p.unread", { role: "note" }, said));
 };

@@ -18,6 +18,8 @@ const VIEWS = [
 const settings = { view: "tokens", discarded: false, only: "", ...load("view", {}) };
 if (!VIEWS.some(([key]) => key === settings.view)) settings.view = "tokens";
 chat.view = () => settings.view;
+// The view in which colours are seen.
+const coloured = () => (settings.view === "text" ? "tokens" : settings.view);
 
 const apply = () => {
   const { log, views, discard, legend } = chat.parts;
@@ -38,11 +40,11 @@ const apply = () => {
 };
 // The legend stands where there are colours to explain: among tokens of which not every one is the big model's alone, or below a lesson.
 chat.drawLegend = () => {
-  const coloured = counts => Object.entries(counts ?? {}).some(([key, count]) => count && key !== "plain");
+  const drafted = ({ answer }) =>
+    Object.entries(answer.counts ?? {}).some(([key, n]) => n && key !== "plain");
   chat.parts.root.classList.toggle(
     "colours",
-    Boolean(chat.taught) ||
-      (settings.view !== "text" && chat.turns.some(turn => coloured(turn.answer.counts))),
+    Boolean(chat.taught) || (settings.view !== "text" && chat.turns.some(drafted)),
   );
 };
 // The answer in sight stays in sight: the two views of what stands above it are not equally high.
@@ -67,8 +69,7 @@ chat.toolbar = () => {
   parts.discard = clickable(
     "toggle omni-expert",
     "Thrown-away guesses",
-    () =>
-      change({ discarded: !settings.discarded, view: settings.view === "text" ? "tokens" : settings.view }),
+    () => change({ discarded: !settings.discarded, view: coloured() }),
     { title: "Show guesses that were thrown away, struck through (discarded drafts)" },
   );
   parts.fresh = clickable(
@@ -103,7 +104,7 @@ chat.toolbar = () => {
     el(
       "div.segments",
       { role: "group", "aria-label": "View of the answers" },
-      ...parts.views.map(([, button]) => button),
+      parts.views.map(([, button]) => button),
     ),
     parts.discard,
     el("span.grow"),
@@ -177,11 +178,7 @@ chat.legend = () => {
     const act = () => {
       // below a lesson it is pressed where answers are read as text, too
       const only = settings.only === key && settings.view !== "text" ? "" : key;
-      change({
-        only,
-        view: settings.view === "text" ? "tokens" : settings.view,
-        ...(key === "discarded" ? { discarded: Boolean(only) } : {}),
-      });
+      change({ only, view: coloured(), ...(key === "discarded" ? { discarded: Boolean(only) } : {}) });
     };
     const button = clickable(`s-${key}`, [el("i.swatch", { "aria-hidden": "true" }), title, count], act, {
       title: help,
@@ -192,7 +189,7 @@ chat.legend = () => {
   return el(
     "div.legend",
     { role: "group", "aria-label": "Where the tokens of this answer came from. Press one to isolate it." },
-    ...parts.legend.map(item => item.button),
+    parts.legend.map(item => item.button),
   );
 };
 chat.watchViews = () =>

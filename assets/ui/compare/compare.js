@@ -1,12 +1,13 @@
 // The Compare tab: lanes on one clock, a table, bar charts, the progress of a batch.
-import { howFast, range, unsteady, wild } from "../answer/outcome.js";
-import { newAnswer, readLines } from "../answer/records.js";
+import { howFast, range, secondsOf, unsteady } from "../answer/outcome.js";
+import { readAnswer } from "../answer/records.js";
 import { colourKey, tokenSpan, tokensBox, watchTokens } from "../answer/tokens.js";
 import { drawChart, plotAgain, saveFigure } from "../shared/charts.js";
-import { clickable, el, heading, makeMeter } from "../shared/dom.js";
-import { td, th, when, whileVisible } from "../shared/fields.js";
-import { format, plural, random, whole } from "../shared/format.js";
+import { clickable, el, fill, heading, makeMeter, say } from "../shared/dom.js";
+import { table, td, th, when, whileVisible } from "../shared/fields.js";
+import { format, joined, plural, random, whole } from "../shared/format.js";
 import { labels } from "../shared/labels.js";
+import { NO_ANSWER } from "../shared/server.js";
 import { load, save, saveFitting } from "../shared/storage.js";
 import { session, visitor } from "../shared/visitor.js";
 import { widgets } from "../shared/widgets.js";
@@ -24,11 +25,7 @@ board.request = values => {
 board.current = () => [session(), board.run];
 board.settled = () => {
   if (board.busy && board.last?.state !== "done")
-    draw({
-      ...board.last,
-      state: "error",
-      error: "The server gave no answer: its queue may be full, or the connection was lost. Run it again.",
-    });
+    draw({ ...board.last, state: "error", error: `${NO_ANSWER} Run it again.` });
   board.busy = false;
 };
 // The last run that ended, kept in this browser alone. Where it is too long, its answers are left out, then its charts.
@@ -58,17 +55,14 @@ board.picked = () => [board.picked_prompt ?? ""];
 widgets.examples = (host, context) => {
   const line = el("div.chips", { role: "group", "aria-label": "Example prompts" });
   host.append(line);
-  const chip = one =>
-    clickable(
-      "chip",
-      el("span", one.label),
-      () => {
-        board.picked_prompt = one.prompt;
-        context.trigger("pick");
-      },
-      { title: one.prompt },
-    );
-  return { update: value => line.replaceChildren(...JSON.parse(value).map(chip)) };
+  const chip = ({ label, prompt }) => {
+    const pick = () => {
+      board.picked_prompt = prompt;
+      context.trigger("pick");
+    };
+    return clickable("chip", el("span", label), pick, { title: prompt });
+  };
+  return { update: value => fill(line, JSON.parse(value).map(chip)) };
 };
 
 // ── one prompt: a lane per method ───────────────────────────────────────────────────────────────────────────
@@ -87,83 +81,54 @@ const paceOf = found => {
 // Whether a lane's verdict has the least and the most of its runs in brackets.
 const brackets = result =>
   result.method !== "autoregressive" && guessed(result) && Boolean(paceOf(result.speedup)?.spread);
-const speedup = found => {
-  const [value, low, high] = found;
+// An answer without a guess is plain decoding: a ratio of the two would only show how the machine's pace varied.
+const pace = result => {
+  const [value, low, high] = result.speedup ?? [];
+  if (!guessed(result)) return el("span.pace", "as fast as without guessing: it made no guesses");
   if (value == null) return null;
-  if (wild(low, high))
-    return el(
-      "span.pace",
-      `its runs differ too much to tell: ${range(low, high)} as fast as without guessing`,
-    );
-  const { value: times, words, side } = paceOf(found);
+  const {
+    value: times,
+    words,
+    side,
+  } = paceOf(result.speedup) ?? {
+    value: "its runs differ too much to tell:",
+    words: `${range(low, high)} as fast as without guessing`,
+    side: 0,
+  };
   return el("span", { class: `pace ${["bad", "", "good"][side + 1]}` }, `${times} ${words}`);
 };
-// An answer without a guess is plain decoding: a ratio of the two would only show how the machine's pace varied.
-const pace = result =>
-  guessed(result)
-    ? speedup(result.speedup)
-    : el("span.pace", "as fast as without guessing: it made no guesses");
 // Each lane's bar has the length of its seconds on one axis; the ruler under the lanes names them.
+const NAMES = { draft_seconds: "drafting", verify_seconds: "verifying", rest_seconds: "the rest" };
 const clock = (lane, longest) => {
-  const total = lane.seconds || 0;
-  const parts = [
-    ["draft_seconds", lane.draft_seconds || 0, "drafting"],
-    ["verify_seconds", lane.verify_seconds || 0, "verifying"],
-    ["rest_seconds", (lane.settle_seconds || 0) + (lane.other_seconds || 0), "the rest"],
-  ];
-  const bar = el("div.clock", {
-    role: "img",
-    "aria-label": `${format(total, "seconds")}: ${parts.map(([, value, name]) => `${name} ${format(value, "seconds")}`).join(", ")}`,
-  });
-  for (const [name, value, title] of parts)
-    bar.append(
-      el("i", {
-        class: name,
-        style: `width:${longest ? (100 * value) / longest : 0}%`,
-        title: `${title} ${format(value, "seconds")}`,
-      }),
-    );
-  bar.append(el("b", format(total, "seconds")));
-  return bar;
+  const total = format(lane.seconds || 0, "seconds"),
+    parts = Object.entries(secondsOf(lane)).map(([name, value]) => {
+      const style = `width:${longest ? (100 * value) / longest : 0}%`;
+      return el("i", { class: name, style, title: `${NAMES[name]} ${format(value, "seconds")}` });
+    });
+  const label = `${total}: ${parts.map(part => part.title).join(", ")}`;
+  return el("div.clock", { role: "img", "aria-label": label }, parts, el("b", total));
 };
+const dot = method => el("i.swatch-dot", { style: `background:${method.colour}` });
 const opened = new Set(); // lanes whose answer is open stay so while others are being measured
 const lane = (method, result, state, longest, voice, ties) => {
-  const head = el(
-    "header",
-    el("i.swatch-dot", { style: `background:${method.colour}` }),
-    el("h3", method.title),
-  );
-  const box = el("section.lane", { "aria-label": method.title }, head);
+  const head = el("header", dot(method), el("h3", method.title)),
+    box = el("section.lane", { "aria-label": method.title }, head),
+    plain = method.name === "autoregressive";
   if (!result) {
+    const states = { running: "running or waiting for its turn…", stopped: "stopped before it finished" };
     box.classList.add("pending");
-    box.append(
-      el(
-        "p.small",
-        state === "running"
-          ? "running or waiting for its turn…"
-          : state === "stopped"
-            ? "stopped before it finished"
-            : "not measured",
-      ),
-    );
+    box.append(el("p.small", states[state] ?? "not measured"));
     return box;
   }
-  const dl = el(
-    "dl.figures",
-    ...[
-      ["tokens a step", result.block_efficiency, "number", ""],
-      ["guesses right", result.guesses_right, "percent", ""],
-      ["copied", result.copied_share, "percent", ""],
-      ["tok/s", result.tokens_per_second, "number", "omni-expert"],
-    ].map(([title, value, form, who]) =>
-      el("div", { class: who }, el("dd", format(value, form)), el("dt", title)),
-    ),
-  );
-  const answer = newAnswer();
+  const figures = [
+    ["tokens a step", result.block_efficiency, "number", ""],
+    ["guesses right", result.guesses_right, "percent", ""],
+    ["copied", result.copied_share, "percent", ""],
+    ["tok/s", result.tokens_per_second, "number", "omni-expert"],
+  ];
+  const answer = readAnswer(result.lines);
   const tokens = tokensBox(`Answer of ${method.title}; arrow keys walk through the tokens`);
-  readLines(answer, result.lines ?? "").forEach((line, i) => {
-    if (line.k === "t") tokens.append(tokenSpan(line, i));
-  });
+  answer.tokens.forEach((line, i) => line.k === "t" && tokens.append(tokenSpan(line, i)));
   watchTokens(tokens, answer, said => {
     voice.textContent = said;
   });
@@ -171,13 +136,18 @@ const lane = (method, result, state, longest, voice, ties) => {
     clock(result, longest),
     el(
       "p.verdict",
-      method.name === "autoregressive" ? el("span.pace", "the clock to beat") : pace(result),
-      method.name === "autoregressive" ? null : same(result.identical),
-      result.best && method.name !== "autoregressive" && ties
-        ? el("span.badge", ties > 1 ? `tie of ${ties}: not to be told apart` : "the fastest")
-        : null,
+      plain ? el("span.pace", "the clock to beat") : [pace(result), same(result.identical)],
+      result.best &&
+        !plain &&
+        ties > 0 &&
+        el("span.badge", ties > 1 ? `tie of ${ties}: not to be told apart` : "the fastest"),
     ),
-    dl,
+    el(
+      "dl.figures",
+      figures.map(([title, value, form, who]) =>
+        el("div", { class: who }, el("dd", format(value, form)), el("dt", title)),
+      ),
+    ),
     result.guessing === "alone" && !result.drafted
       ? el(
           "p.small",
@@ -189,7 +159,7 @@ const lane = (method, result, state, longest, voice, ties) => {
       : el(
           "details",
           {
-            open: opened.has(method.name) || null,
+            open: opened.has(method.name),
             ontoggle: event => opened[event.target.open ? "add" : "delete"](method.name),
           },
           el("summary", "The answer"),
@@ -198,17 +168,14 @@ const lane = (method, result, state, longest, voice, ties) => {
         ),
     el(
       "p.small.omni-expert",
-      [
+      joined([
         plural(result.tokens ?? 0, "token"),
         `first token ${format(result.time_to_first_token, "seconds")}`,
         result.version ? `adapter v${result.version}` : "base drafter",
-        method.lossless ? null : labels.approximate,
-        result.total_variation == null
-          ? null
-          : `total variation ${format(result.total_variation, "share")} a token`,
-      ]
-        .filter(Boolean)
-        .join(" · "),
+        !method.lossless && labels.approximate,
+        result.total_variation != null &&
+          `total variation ${format(result.total_variation, "share")} a token`,
+      ]),
     ),
   );
   return box;
@@ -235,7 +202,7 @@ const learnsFrom = line =>
 // ── the table of both modes ─────────────────────────────────────────────────────────────────────────────────
 const spread = ([middle, low, high], form) => [
   format(middle, form),
-  low == null || low === high ? null : el("small", ` (${format(low, form)}–${format(high, form)})`),
+  low != null && low !== high && el("small", ` (${format(low, form)}–${format(high, form)})`),
 ];
 const COLUMNS = [
   ["tok/s", "Target tokens per second", "tokens_per_second", "number"],
@@ -262,77 +229,46 @@ const AWAY = [
   "total_variation",
   "share",
 ];
-const table = s => {
+const tableOf = s => {
   const lossy = s.table.some(row => row.total_variation?.[0] != null),
     batch = s.prompts > 1,
     rows = s.methods
       .map(method => [method, s.table.find(row => row.method === method.name)])
       .filter(([, row]) => row);
-  const cells = (row, columns) =>
-    columns.map(([, , key, form]) => {
-      const made = td("", true);
-      made.append(...spread(row[key], form).filter(Boolean));
-      return made;
-    });
+  const cells = (row, columns) => columns.map(([, , key, form]) => td(spread(row[key], form), true));
   const heads = columns => columns.map(([name, help]) => th(name, help, true)),
     away = lossy ? [AWAY] : [];
   const verdict = ({ checked, identical }) =>
     td(!checked ? "–" : checked > 1 ? `${identical} of ${checked}` : identical ? "✓" : "✗", true, {
       class: checked && identical < checked ? "bad" : checked ? "good" : "",
     });
-  return el(
-    "div.rolls",
+  const line = ([method, row]) =>
     el(
-      "table",
-      el(
-        "caption.small",
-        batch
-          ? "median, with the least and the most of all prompts"
-          : `the same prompt, seed and budget for all: median of ${s.runs} interleaved runs, with the least and the most`,
-      ),
-      el(
-        "thead",
-        el(
-          "tr",
-          th("method"),
-          batch ? th("n", "Prompts measured", true) : null,
-          ...heads(COLUMNS),
-          th("identical", "Same token ids as plain decoding", true),
-          ...heads(away),
-        ),
-      ),
-      el(
-        "tbody",
-        ...rows.map(([method, row]) =>
-          el(
-            "tr",
-            el(
-              "th",
-              { scope: "row" },
-              el("i.swatch-dot", { style: `background:${method.colour}` }),
-              method.title,
-            ),
-            batch ? td(String(row.n), true) : null,
-            ...cells(row, COLUMNS),
-            verdict(row),
-            ...cells(row, away),
-          ),
-        ),
-      ),
-    ),
-  );
+      "tr",
+      el("th", { scope: "row" }, dot(method), method.title),
+      batch && td(row.n, true),
+      cells(row, COLUMNS),
+      verdict(row),
+      cells(row, away),
+    );
+  const titles = [
+    th("method"),
+    batch && th("n", "Prompts measured", true),
+    ...heads(COLUMNS),
+    th("identical", "Same token ids as plain decoding", true),
+    ...heads(away),
+  ];
+  const caption = batch
+    ? "median, with the least and the most of all prompts"
+    : `the same prompt, seed and budget for all: median of ${s.runs} interleaved runs, with the least and the most`;
+  return el("div.rolls", table(titles, rows.map(line), el("caption.small", caption)));
 };
 
 widgets.compare = (host, context) => {
   trigger = context.trigger;
-  const empty = el(
-    "div.nothing",
-    el("h3", "Nothing is compared"),
-    el(
-      "p",
+  const how =
       "Pick a prompt and press Run: the big model alone, then with the small one as it came, then with what it has learned here. All on one clock.",
-    ),
-  );
+    empty = el("div.nothing", el("h3", "Nothing is compared"), el("p", how));
   const error = el("p.alert", { role: "alert", hidden: true }),
     voice = el("div.omni-offscreen", { "aria-live": "polite" });
   const meter = makeMeter("Comparisons done"),
@@ -355,19 +291,26 @@ widgets.compare = (host, context) => {
     note = el("p.small");
   host.append(heading("Compare"), error, progress, lanes, ruler, note, figures, empty, voice);
   let longest = 0;
-  const rule = () => ruler.replaceChildren(...(longest ? [axis(longest, ruler.clientWidth - 90)] : []));
+  const rule = () => fill(ruler, longest > 0 && axis(longest, ruler.clientWidth - 90));
   whileVisible(host, 0, () => {
     rule(); // what was kept is drawn before it is seen, when nothing has a width
     plotAgain();
   });
   const plots = new Map();
+  const plot = name => {
+    const box = el("div.plot.bars", { role: "img" }),
+      title = "This chart as a file, black on white";
+    const save = form => clickable("link", form.toUpperCase(), () => saveFigure(box, name, form), { title });
+    const saves = el("span.saves", "Save as ", save("svg"), " ", save("png"));
+    figures.append(el("section.panel", el("div.line", el("h3", name), saves), box));
+    return box;
+  };
   draw = s => {
     board.last = s;
     const busy = s.state === "running" || s.state === "asked";
     host.dataset.state = s.state;
     empty.hidden = s.state !== "empty";
-    error.hidden = !s.error;
-    error.textContent = s.error ?? "";
+    say(error, s.error);
     progress.hidden = s.state === "empty" || (s.state === "error" && !s.total);
     stop.hidden = !busy;
     stop.disabled = Boolean(board.stopping);
@@ -375,73 +318,56 @@ widgets.compare = (host, context) => {
     for (const button of document.querySelectorAll("#omni-compare-run, #omni-compare-batch"))
       button.disabled = busy; // the engine makes one comparison at a time
     meter.set(s.total ? s.done / s.total : 0);
+    const ends = { stopped: "stopped; what was measured stays", done: "done" };
     line.textContent =
       s.state === "asked"
         ? "waiting for the engine…"
-        : `${s.kept ? `Kept from ${when(s.kept)}, with ${s.target}${s.prompt ? `: “${s.prompt}”` : ""} · ` : ""}${s.done} of ${s.total} answers${s.prompts > 1 ? ` · ${s.prompts} prompts` : s.runs > 1 ? ` · ${s.runs} runs of each` : ""}${board.stopping && busy ? " · stopping" : s.state === "stopped" ? " · stopped; what was measured stays" : s.state === "done" ? " · done" : ""}`;
+        : joined([
+            s.kept && `Kept from ${when(s.kept)}, with ${s.target}${s.prompt ? `: “${s.prompt}”` : ""}`,
+            `${s.done} of ${s.total} answers`,
+            s.prompts > 1 ? `${s.prompts} prompts` : s.runs > 1 && `${s.runs} runs of each`,
+            board.stopping && busy ? "stopping" : ends[s.state],
+          ]);
     longest = Math.max(0, ...(s.lanes ?? []).map(one => one.seconds || 0));
     const single = s.prompts === 1,
       best = (s.lanes ?? []).filter(one => one.best && one.method !== "autoregressive"),
       ties = best.some(one => one.speedup?.[0] && unsteady(one.speedup[1], one.speedup[2])) ? 0 : best.length; // runs that differ too much rank nothing
-    lanes.replaceChildren(
-      ...(single
-        ? s.methods.map(method =>
-            lane(
-              method,
-              s.lanes.find(one => one.method === method.name),
-              s.state,
-              longest,
-              voice,
-              ties,
-            ),
-          )
-        : []),
+    const measured = method => s.lanes.find(one => one.method === method.name);
+    fill(
+      lanes,
+      single && s.methods.map(method => lane(method, measured(method), s.state, longest, voice, ties)),
     );
     rule();
+    const ranges = s.lanes?.some(brackets) ? "; in brackets the least and the most of them" : "";
     note.hidden = !s.methods?.length;
-    note.textContent = [
-      single && longest ? "All bars share one clock." : null,
-      s.base ? null : "Without the lane “Without guessing” there is no speedup: tick it to get one.",
-      s.lanes?.some(one => one.method === "ngram-exact" && one.version === 0)
-        ? "Today’s small model is the fresh one, for it has learned nothing here."
-        : null,
-      visitor.guest || !s.line ? null : learnsFrom(s.line),
-      single && longest && s.runs > 1
-        ? `Each lane is its middle run of ${s.runs}, which took turns${(s.lanes ?? []).some(brackets) ? "; in brackets the least and the most of them" : ""}.`
-        : null,
-      single
-        ? "Pink: guessing. Indigo: checking. Grey: the rest. The prompt was answered once before, so which guesses make one word is known, as in a chat that goes on."
-        : null,
-    ]
-      .filter(Boolean)
-      .join(" ");
+    note.textContent = joined(
+      [
+        single && longest && "All bars share one clock.",
+        !s.base && "Without the lane “Without guessing” there is no speedup: tick it to get one.",
+        s.lanes?.some(one => one.method === "ngram-exact" && one.version === 0) &&
+          "Today’s small model is the fresh one, for it has learned nothing here.",
+        !visitor.guest && s.line && learnsFrom(s.line),
+        single &&
+          longest &&
+          s.runs > 1 &&
+          `Each lane is its middle run of ${s.runs}, which took turns${ranges}.`,
+        single &&
+          "Pink: guessing. Indigo: checking. Grey: the rest. The prompt was answered once before, so which guesses make one word is known, as in a chat that goes on.",
+      ],
+      " ",
+    );
     figures.hidden = !s.done;
     if (!s.done) return;
     figures.querySelector(".tables")?.remove();
-    figures.prepend(el("section.panel.tables", table(s)));
+    figures.prepend(el("section.panel.tables", tableOf(s)));
     for (const item of s.charts) {
-      if (!plots.has(item.key)) {
-        const box = el("div.plot.bars", { role: "img" });
-        const save = format =>
-          clickable("link", format.toUpperCase(), () => saveFigure(box, item.title, format), {
-            title: "This chart as a file, black on white",
-          });
-        figures.append(
-          el(
-            "section.panel",
-            el("div.line", el("h3", item.title), el("span.saves", "Save as ", save("svg"), " ", save("png"))),
-            box,
-          ),
-        );
-        plots.set(item.key, box);
-      }
-      const box = plots.get(item.key);
-      box.style.height = `${item.height ?? Math.max(120, 60 + 38 * s.methods.length)}px`;
-      box.setAttribute(
-        "aria-label",
-        `${item.title} of ${s.methods.length} methods; the table has the numbers`,
-      );
-      drawChart(box, item.figure);
+      const { key, title, height, figure } = item,
+        n = s.methods.length;
+      if (!plots.has(key)) plots.set(key, plot(title));
+      const box = plots.get(key);
+      box.style.height = `${height ?? Math.max(120, 60 + 38 * n)}px`;
+      box.setAttribute("aria-label", `${title} of ${n} methods; the table has the numbers`);
+      drawChart(box, figure);
     }
   };
   return {

@@ -2,10 +2,21 @@
 import { howFast, range } from "../answer/outcome.js";
 import { replay } from "../replay/replay.js";
 import { copyButton } from "../shared/copy.js";
-import { clickable, el, heading } from "../shared/dom.js";
-import { field, makeQuestion, methodTitle, select, td, th, when, whileVisible } from "../shared/fields.js";
-import { format, plural } from "../shared/format.js";
-import { labels } from "../shared/labels.js";
+import { clickable, el, fill, heading, say } from "../shared/dom.js";
+import {
+  field,
+  makeQuestion,
+  methodTitle,
+  select,
+  table,
+  td,
+  th,
+  tick,
+  topicTitle,
+  when,
+  whileVisible,
+} from "../shared/fields.js";
+import { format, joined, plural } from "../shared/format.js";
 import { linkTo } from "../shared/places.js";
 import { session, visitor } from "../shared/visitor.js";
 import { widgets } from "../shared/widgets.js";
@@ -77,12 +88,10 @@ const FIGURES = [
     "adapter",
     "Adapter version that drafted, and its topic line",
     row =>
-      [
+      joined([
         row.adapter_version ? `v${row.adapter_version}` : "base",
-        row.domain && row.domain !== "default" ? row.domain : null,
-      ]
-        .filter(Boolean)
-        .join(" · "),
+        row.domain !== "default" && row.domain,
+      ]),
     "omni-expert",
   ],
 ];
@@ -109,145 +118,114 @@ widgets.history = (host, { trigger }) => {
       trigger("remove");
       page.chosen.clear();
     });
-  const button = (title, act, enabled = true) => clickable("toggle", title, act, { disabled: !enabled });
   const drawActs = () => {
     const n = page.chosen.size,
       s = page.last,
       picked = page.filters.session;
-    acts.replaceChildren(
-      button(
+    const remove = (title, sentence, what, enabled = true) =>
+      clickable("toggle", title, () => ask(sentence, what), { disabled: !enabled });
+    fill(
+      acts,
+      remove(
         n ? `Delete ${plural(n, "selected request")}` : "Delete selected",
-        () =>
-          ask(
-            `Delete ${plural(n, "request")} with ${n === 1 ? "its" : "their"} rounds? This can't be undone.`,
-            { ids: [...page.chosen] },
-          ),
+        `Delete ${plural(n, "request")} with ${n === 1 ? "its" : "their"} rounds? This can't be undone.`,
+        { ids: [...page.chosen] },
         n > 0,
       ),
-      ...(s.everyone && picked && picked !== "mine" && picked !== s.mine
-        ? [
-            button(`Delete session ${short(picked)}…`, () =>
-              ask(`Delete all requests of session ${short(picked)}…? This can't be undone.`, {
-                session: picked,
-              }),
-            ),
-          ]
-        : []),
-      button("Delete all of my session", () =>
-        ask(
-          "Delete everything this browser's session has stored? This can't be undone. Your chats stay in this browser until you delete them there.",
-          { mine: true },
+      s.everyone &&
+        picked &&
+        !["mine", s.mine].includes(picked) &&
+        remove(
+          `Delete session ${short(picked)}…`,
+          `Delete all requests of session ${short(picked)}…? This can't be undone.`,
+          { session: picked },
         ),
+      remove(
+        "Delete all of my session",
+        "Delete everything this browser's session has stored? This can't be undone. Your chats stay in this browser until you delete them there.",
+        { mine: true },
       ),
     );
   };
   const drawFilters = s => {
-    const change = name => value => {
+    const { pair, method, answer } = page.filters;
+    const change = (name, value) => {
       page.filters[name] = value;
       page.key = "";
       page.chosen.clear();
       poll();
     };
-    const sessions = s.everyone
-      ? [
-          ["", "all sessions"],
-          ["mine", "my session"],
-          ...s.sessions
-            .filter(one => one.id !== s.mine)
-            .map(one => [one.id, `${short(one.id)}… · ${one.requests} · ${when(one.at)}`]),
-        ]
-      : [["mine", "my session"]];
-    const pairs =
-      page.filters.pair && !s.pairs.includes(page.filters.pair) ? [...s.pairs, page.filters.pair] : s.pairs;
-    filters.replaceChildren(
+    const picker = (title, name, options) =>
       field(
-        "Pair",
-        select(
-          "Pair",
-          [["", "all pairs"], ...pairs.map(name => [name, name])],
-          page.filters.pair,
-          change("pair"),
-        ),
-      ),
-      el(
-        "label.field",
-        { class: page.filters.method ? null : "omni-expert" },
-        el("span", "Method"),
-        select(
-          "Method",
-          [["", "all methods"], ...s.methods.map(name => [name, title(name)])],
-          page.filters.method,
-          change("method"),
-        ),
-      ),
-      field("Session", select("Session", sessions, page.filters.session, change("session"))),
+        title,
+        select(title, options, page.filters[name], value => change(name, value)),
+      );
+    const others = s.everyone ? s.sessions.filter(one => one.id !== s.mine) : [];
+    const sessions = [
+      ...(s.everyone ? [["", "all sessions"]] : []),
+      ["mine", "my session"],
+      ...others.map(one => [one.id, `${short(one.id)}… · ${one.requests} · ${when(one.at)}`]),
+    ];
+    const pairs = [...new Set(pair ? [...s.pairs, pair] : s.pairs)];
+    const methods = picker("Method", "method", [
+      ["", "all methods"],
+      ...s.methods.map(name => [name, title(name)]),
+    ]);
+    methods.classList.toggle("omni-expert", !method);
+    fill(
+      filters,
+      picker("Pair", "pair", [["", "all pairs"], ...pairs.map(name => [name, name])]),
+      methods,
+      picker("Session", "session", sessions),
       clickable("toggle refresh", "↻ Refresh", () => {
         page.key = "";
         poll();
       }),
-      page.filters.answer
-        ? clickable("toggle refresh", `Answer ${page.filters.answer} alone ×`, () => {
-            history.replaceState(null, "", "#history");
-            change("answer")(null);
-          })
-        : "",
+      answer &&
+        clickable("toggle refresh", `Answer ${answer} alone ×`, () => {
+          history.replaceState(null, "", "#history");
+          change("answer", null);
+        }),
     );
   };
 
   const details = row => {
-    const tr = el("tr.more"),
-      td = el("td", { colspan: 13 });
     const line = (name, text) => [el("p.small", name), el("p.say", text ?? "not stored")];
-    td.append(
-      ...line("prompt", row.prompt),
-      ...line("answer", row.answer),
+    const trouble = el("span.small", { role: "status" });
+    const play = clickable("toggle replay", "▶ Slow motion", async () => {
+      play.disabled = true;
+      trouble.textContent = "";
+      await replay.recall(row.id).catch(error => (trouble.textContent = error.message));
+      play.disabled = false;
+    });
+    const facts = [
+      `request ${row.id}`,
+      row.target,
+      row.drafter,
+      `session ${short(row.session)}…`,
+      ENDINGS[row.finish_reason] ?? row.finish_reason,
+      format(row.seconds, "seconds"),
+      row.created_at,
+    ];
+    const copy = copyButton(() => linkTo(`answer-${row.id}`), "Copy link", "Copy a link to this answer");
+    return el(
+      "tr.more",
       el(
-        "p.small",
-        [
-          `request ${row.id}`,
-          row.target,
-          row.drafter,
-          `session ${short(row.session)}…`,
-          ENDINGS[row.finish_reason] ?? row.finish_reason,
-          format(row.seconds, "seconds"),
-          row.created_at,
-        ].join(" · "),
+        "td",
+        { colspan: 13 },
+        ...line("prompt", row.prompt),
+        ...line("answer", row.answer),
+        el("p.small", joined(facts)),
+        row.gone && el("p.small", row.gone),
+        el("p", row.replay && [play, " ", trouble], copy),
       ),
-      row.gone ? el("p.small", row.gone) : "",
     );
-    const link = linkTo(`answer-${row.id}`),
-      acts = el(
-        "p",
-        copyButton(() => link, "Copy link", "Copy a link to this answer"),
-      );
-    td.append(acts);
-    if (row.replay) {
-      const trouble = el("span.small", { role: "status" });
-      const play = clickable("toggle replay", "▶ Slow motion", async () => {
-        play.disabled = true;
-        trouble.textContent = "";
-        try {
-          await replay.recall(row.id);
-        } catch (error) {
-          trouble.textContent = error.message;
-        }
-        play.disabled = false;
-      });
-      acts.prepend(play, " ", trouble);
-    }
-    tr.append(td);
-    return tr;
   };
   const line = row => {
-    const check = el("input", {
-      type: "checkbox",
-      "aria-label": `Select request ${row.id}`,
-      onchange: () => {
-        check.checked ? page.chosen.add(row.id) : page.chosen.delete(row.id);
-        drawActs();
-      },
+    const check = tick(`Select request ${row.id}`, page.chosen.has(row.id), on => {
+      on ? page.chosen.add(row.id) : page.chosen.delete(row.id);
+      drawActs();
     });
-    check.checked = page.chosen.has(row.id);
     const open = clickable(
       "open",
       row.prompt === null ? "(text not stored)" : row.prompt.slice(0, 200) || "(empty)",
@@ -263,6 +241,7 @@ widgets.history = (host, { trigger }) => {
         title: "Show prompt and answer; of very long ones the beginning, the CSV has all",
       },
     );
+    const kind = KINDS[row.kind] + (row.finish_reason === "cancelled" ? ", stopped" : "");
     const gist = (text, cls, hint = text) => td(text, false, { title: hint, class: `gist ${cls}` });
     const tr = el(
       "tr",
@@ -270,16 +249,7 @@ widgets.history = (host, { trigger }) => {
       td(check),
       td(when(row.created_at), false, { title: row.created_at, class: "nowrap" }),
       td(open, false, { class: "prompt" }),
-      td(
-        [
-          `${KINDS[row.kind]}${row.finish_reason === "cancelled" ? ", stopped" : ""}`,
-          labels.topics[row.topic] ?? row.topic,
-        ]
-          .filter(Boolean)
-          .join(" · "),
-        false,
-        { class: "nowrap" },
-      ),
+      td(joined([kind, topicTitle(row.topic)]), false, { class: "nowrap" }),
       ...FIGURES.map(([name, , shown, cls, hint]) =>
         td(shown(row), true, { "data-label": name, class: cls, title: hint?.(row) }),
       ),
@@ -289,35 +259,22 @@ widgets.history = (host, { trigger }) => {
     return tr;
   };
   const drawTable = s => {
-    const all = el("input", {
-      type: "checkbox",
-      "aria-label": "Select all shown",
-      onchange: () => {
-        s.rows.forEach(row => (all.checked ? page.chosen.add(row.id) : page.chosen.delete(row.id)));
-        drawTable(s);
-        drawActs();
-      },
+    const every = s.rows.length > 0 && s.rows.every(row => page.chosen.has(row.id));
+    const all = tick("Select all shown", every, on => {
+      s.rows.forEach(row => (on ? page.chosen.add(row.id) : page.chosen.delete(row.id)));
+      drawTable(s);
+      drawActs();
     });
-    all.checked = s.rows.length > 0 && s.rows.every(row => page.chosen.has(row.id));
-    box.replaceChildren(
-      el(
-        "table",
-        el(
-          "thead",
-          el(
-            "tr",
-            el("th", { scope: "col" }, all),
-            th("time"),
-            th("prompt"),
-            th("kind", "Where it came from, and its topic"),
-            ...FIGURES.map(([name, help, , cls]) => th(name, help, true, cls)),
-            th("method", null, false, "omni-expert"),
-            th("target"),
-          ),
-        ),
-        el("tbody", ...s.rows.map(line)),
-      ),
-    );
+    const heads = [
+      th(all),
+      th("time"),
+      th("prompt"),
+      th("kind", "Where it came from, and its topic"),
+      ...FIGURES.map(([name, help, , cls]) => th(name, help, true, cls)),
+      th("method", null, false, "omni-expert"),
+      th("target"),
+    ];
+    fill(box, table(heads, s.rows.map(line)));
   };
 
   const update = value => {
@@ -326,8 +283,7 @@ widgets.history = (host, { trigger }) => {
     page.remove = null;
     const known = new Set(s.rows.map(row => row.id));
     for (const id of page.chosen) if (!known.has(id)) page.chosen.delete(id);
-    warning.hidden = s.store.ok;
-    warning.textContent = s.store.ok ? "" : s.store.message;
+    say(warning, s.store.ok ? "" : s.store.message);
     notice.textContent = s.everyone
       ? visitor.operator
         ? "You are the operator, so every session is shown."
@@ -336,8 +292,7 @@ widgets.history = (host, { trigger }) => {
     notice.textContent += s.keep_text
       ? ` The newest ${s.newest}; the CSV has all.`
       : " Texts are not stored here, only figures.";
-    said.textContent = s.said ?? "";
-    said.hidden = !s.said;
+    say(said, s.said);
     drawFilters(s);
     drawActs();
     drawTable(s);

@@ -1,31 +1,25 @@
 // Which drafter? Candidates for the chosen target with modelled speedups, what speaks against each, and a measured try of the loaded pair.
 import { clickable, el } from "../shared/dom.js";
 import { askedPanel } from "../shared/fields.js";
-import { format } from "../shared/format.js";
+import { capital, format, joined } from "../shared/format.js";
 import { widgets } from "../shared/widgets.js";
 
 export const advice = { wanted: "" };
 
 widgets.advice = (host, { trigger }) => {
   let act = null;
-  const figure = (value, name, hint) =>
-    el(
-      "div",
-      { title: hint },
-      el("dd", { class: value === null ? "" : value < 1 ? "bad" : "good" }, format(value, "times")),
-      el("dt", name),
-    );
-  const modelled = (row, acceptances) =>
-    el(
+  const figure = (value, name, title = null) => {
+    const look = value === null ? "" : value < 1 ? "bad" : "good";
+    return el("div", { title }, el("dd", { class: look }, format(value, "times")), el("dt", name));
+  };
+  const MODELLED = "Modelled, not measured: the formula stands below.";
+  const modelled = (row, acceptances) => {
+    const at = place => `if ${format(acceptances[place], "percent")} right`;
+    return el(
       "dl",
-      ...row.modelled.map((value, place) =>
-        figure(
-          value,
-          `if ${format(acceptances[place], "percent")} right`,
-          "Modelled, not measured: the formula stands below.",
-        ),
-      ),
+      row.modelled.map((value, place) => figure(value, at(place), MODELLED)),
     );
+  };
   const result = t =>
     el(
       "div.tried",
@@ -39,9 +33,9 @@ widgets.advice = (host, { trigger }) => {
           [format(t.modelled, "times"), "modelled at that share"],
         ].map(([value, name]) => el("div", el("dd", value), el("dt", name))),
       ),
-      el("p.small", `${t.source[0].toUpperCase()}${t.source.slice(1)}.`),
+      el("p.small", `${capital(t.source)}.`),
     );
-  const tried = t => (t?.result ? result(t.result) : t?.error ? el("p.small.warn", t.error) : null);
+  const tried = t => (t?.result ? result(t.result) : t?.error && el("p.small.warn", t.error));
 
   const draw = value => {
     const item = (row, place) => {
@@ -68,6 +62,10 @@ widgets.advice = (host, { trigger }) => {
         },
       );
       if (here) act = press;
+      const pays =
+        row.pays_from === null
+          ? "Modelled never to pay."
+          : `Modelled to pay from ${format(row.pays_from, "percent")} right on.`;
       return el(
         "li",
         { class: here ? "here" : "" },
@@ -76,22 +74,10 @@ widgets.advice = (host, { trigger }) => {
         press,
         el(
           "div.notes",
-          here ? tried(value.tried) : null,
-          el(
-            "p.small",
-            [
-              row.pays_from === null
-                ? "Modelled never to pay."
-                : `Modelled to pay from ${format(row.pays_from, "percent")} right on.`,
-              row.fits ? `Tokens that fit: ${row.fits}.` : null,
-            ]
-              .filter(Boolean)
-              .join(" "),
-          ),
-          ...row.reported.map(known => el("p.small", `Reported: ${known}.`)),
-          ...row.warnings.map(warning =>
-            el("p.small.warn", `${warning[0].toUpperCase()}${warning.slice(1)}.`.replaceAll("`", "")),
-          ),
+          here && tried(value.tried),
+          el("p.small", joined([pays, row.fits && `Tokens that fit: ${row.fits}.`], " ")),
+          row.reported.map(known => el("p.small", `Reported: ${known}.`)),
+          row.warnings.map(warning => el("p.small.warn", `${capital(warning)}.`.replaceAll("`", ""))),
         ),
       );
     };
@@ -104,14 +90,13 @@ widgets.advice = (host, { trigger }) => {
             el("span.small", "by modelled speedup; nothing was run for it"),
           ),
       ...(value.warnings ?? []).map(warning => el("p.small.warn", `The target: ${warning}.`)),
-      value.rows.length ? el("ol", ...value.rows.map(item)) : null,
-      value.assumptions
-        ? el(
-            "details",
-            el("summary.small", "What these figures assume"),
-            ...value.assumptions.map(line => el("p.small", line)),
-          )
-        : null,
+      value.rows.length > 0 && el("ol", value.rows.map(item)),
+      value.assumptions &&
+        el(
+          "details",
+          el("summary.small", "What these figures assume"),
+          value.assumptions.map(line => el("p.small", line)),
+        ),
     ];
   };
   advice.refused = () => {

@@ -38,12 +38,10 @@ widgets.models = (host, { trigger }) => {
       autocomplete: "off",
       maxlength: 1000,
       placeholder: "~/models/name.gguf",
+      value: value.error ? models.wanted : "",
+      onkeydown: event => event.key === "Enter" && send("target"),
     });
-    name.value = value.error ? models.wanted : "";
     const send = role => use(name.value.trim(), role);
-    name.addEventListener("keydown", event => {
-      if (event.key === "Enter") send("target");
-    });
     return el(
       "div.any",
       el(
@@ -62,11 +60,13 @@ widgets.models = (host, { trigger }) => {
   const draw = value => {
     const group = (title, place) => {
       const rows = value.rows.filter(row => row.group === place);
-      return rows.length
-        ? el("section", el("h3", title), el("ul", ...rows.map(row => item(row, value))))
-        : null;
+      const list = el(
+        "ul",
+        rows.map(row => item(row, value)),
+      );
+      return rows.length > 0 && el("section", el("h3", title), list);
     };
-    return [value.any ? field(value) : null, el("div.all", ...value.groups.map(group).filter(Boolean))];
+    return [value.any && field(value), el("div.all", value.groups.map(group))];
   };
   return askedPanel(host, "Other models", () => trigger("ask"), draw);
 };

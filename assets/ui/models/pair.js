@@ -2,7 +2,7 @@
 import { chat } from "../chat/chat.js";
 import { clickable, el, makeMeter } from "../shared/dom.js";
 import { expert, onExpert, setExpert } from "../shared/expert.js";
-import { format } from "../shared/format.js";
+import { capital, format, joined } from "../shared/format.js";
 import { labels } from "../shared/labels.js";
 import { news } from "../shared/server.js";
 import { widgets } from "../shared/widgets.js";
@@ -22,29 +22,27 @@ const BITS = { int8: "eight", int16: "sixteen" }; // of an activation
 const form = (info, role) =>
   `${forms[info[`${role}_form`]]} (${format(Math.max(1, Math.round(info[`${role}_form_bytes`] / 1e6)), "count")} MB)`;
 const details = info =>
-  [
-    info.target_title && info.target_author
-      ? `${info.target_title} is by ${info.target_author}${info.target_licence ? `, licence ${info.target_licence}` : ""}.`
-      : null,
-    info.target_parameters && info.drafter_parameters
-      ? `Target ${format(info.target_parameters, "count")} parameters, drafter ${format(info.drafter_parameters, "count")}.`
-      : null,
-    info.mapped && info.target_tokens
-      ? `${format(info.mapped, "count")} of the target's ${format(info.target_tokens, "count")} tokens are the drafter's too${info.ngram_share != null ? `; ${format(info.ngram_share, "percent")} can be reached through n-grams` : ""}.`
-      : null,
-    info.context ? `Window ${format(info.context, "count")} tokens.` : null,
-    info.device
-      ? `Runs on ${info.device}${info.dtype ? ` in ${info.target_arithmetic ?? info.dtype}` : ""}.`
-      : null,
-    info.target_form
-      ? `A pass of the target reads its weights ${form(info, "target")}${info.drafter_form ? `, one of the drafter ${form(info, "drafter")}` : ""}.`
-      : null,
-    BITS[info.target_arithmetic]
-      ? `Whole numbers of ${BITS[info.target_arithmetic]} bits (${info.target_arithmetic}) multiply the target's weights. With guessing the text is the same, bit for bit.`
-      : null,
-  ]
-    .filter(Boolean)
-    .join(" ");
+  joined(
+    [
+      info.target_title &&
+        info.target_author &&
+        `${info.target_title} is by ${info.target_author}${info.target_licence ? `, licence ${info.target_licence}` : ""}.`,
+      info.target_parameters &&
+        info.drafter_parameters &&
+        `Target ${format(info.target_parameters, "count")} parameters, drafter ${format(info.drafter_parameters, "count")}.`,
+      info.mapped &&
+        info.target_tokens &&
+        `${format(info.mapped, "count")} of the target's ${format(info.target_tokens, "count")} tokens are the drafter's too${info.ngram_share != null ? `; ${format(info.ngram_share, "percent")} can be reached through n-grams` : ""}.`,
+      info.context && `Window ${format(info.context, "count")} tokens.`,
+      info.device &&
+        `Runs on ${info.device}${info.dtype ? ` in ${info.target_arithmetic ?? info.dtype}` : ""}.`,
+      info.target_form &&
+        `A pass of the target reads its weights ${form(info, "target")}${info.drafter_form ? `, one of the drafter ${form(info, "drafter")}` : ""}.`,
+      BITS[info.target_arithmetic] &&
+        `Whole numbers of ${BITS[info.target_arithmetic]} bits (${info.target_arithmetic}) multiply the target's weights. With guessing the text is the same, bit for bit.`,
+    ],
+    " ",
+  );
 
 // Looks again and again whether there is news of what the page shows, and whether the server is there, which nothing else says.
 const PULSE = 2000;
@@ -84,26 +82,18 @@ widgets.pair = (host, { trigger }) => {
     },
     { hidden: true, title: "What has come stays, and a later download goes on from there" },
   );
-  const more = clickable(
-    "toggle details",
-    "Details",
-    () => {
-      offered = false;
-      open(document.documentElement.dataset.details !== "on");
-    },
-    { "aria-expanded": "false", "aria-controls": "omni-details" },
-  );
   let offered = false; // by the page itself, where another pair may be needed: then it goes again by itself
-  const open = on => {
-    document.documentElement.dataset.details = on ? "on" : "off";
+  const page = document.documentElement.dataset;
+  const open = (on, byItself = false) => {
+    page.details = on ? "on" : "off";
+    offered = byItself && on;
     more.setAttribute("aria-expanded", String(on));
   };
-  const knob = clickable(
-    "expert",
-    ["Expert", el("i", { "aria-hidden": "true" })],
-    () => setExpert(!expert()),
-    { role: "switch", title: "Methods, settings, and every figure and chart" },
-  );
+  const about = { "aria-expanded": "false", "aria-controls": "omni-details" },
+    more = clickable("toggle details", "Details", () => open(page.details !== "on"), about);
+  const face = ["Expert", el("i", { "aria-hidden": "true" })],
+    help = { role: "switch", title: "Methods, settings, and every figure and chart" },
+    knob = clickable("expert", face, () => setExpert(!expert()), help);
   onExpert(on => knob.setAttribute("aria-checked", String(on)));
   host.append(el("span.state", dot, line, share, meter.node, retry, stop), more, knob);
   line.textContent = "Connecting…";
@@ -125,15 +115,13 @@ widgets.pair = (host, { trigger }) => {
     retry.textContent = stage === "absent" ? "Load" : "Try again";
     const percent = Math.round(100 * (state?.fraction || 0)),
       title = state?.title ?? "";
-    line.textContent = gone
-      ? "The server does not answer. It may have been stopped; the page goes on when it is back."
-      : ready
-        ? sentence(state.info)
-        : stage === "failed"
-          ? state.error
-          : stage === "absent"
-            ? state.detail || `${state.target} is not loaded.`
-            : `${title[0].toUpperCase()}${title.slice(1)}…`;
+    const says = {
+      gone: () => "The server does not answer. It may have been stopped; the page goes on when it is back.",
+      ready: () => sentence(state.info),
+      failed: () => state.error,
+      absent: () => state.detail || `${state.target} is not loaded.`,
+    };
+    line.textContent = says[stage]?.() ?? `${capital(title)}…`;
     share.textContent = stage === "downloading" ? `${percent} %` : ""; // beside the line, which is read out when it changes
     line.title = ready || lost ? "" : state.detail;
     meter.node.hidden = ready || lost;
@@ -154,14 +142,8 @@ widgets.pair = (host, { trigger }) => {
     update: value => {
       shown = JSON.parse(value);
       const wanting = ["failed", "absent"].includes(shown.stage);
-      if (wanting && document.documentElement.dataset.details !== "on") {
-        offered = true;
-        open(true);
-      } // where another pair is chosen
-      if (offered && shown.stage === "ready") {
-        offered = false;
-        open(false);
-      }
+      if (wanting && page.details !== "on") open(true, true); // where another pair is chosen
+      if (offered && shown.stage === "ready") open(false);
       draw();
       for (const [id, help] of Object.entries(labels.help))
         document.getElementById(id)?.setAttribute("title", help);

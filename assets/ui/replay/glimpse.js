@@ -1,5 +1,5 @@
 // A glimpse of slow motion by itself: two rounds of a visitor's first answer, below it. Where less motion is asked for there is none.
-import { MARKS, roundsOf, wordOf } from "./lanes.js";
+import { roundsOf, wordOf } from "./lanes.js";
 import { chat } from "../chat/chat.js";
 import { replay } from "./replay.js";
 import { calm, clickable, el } from "../shared/dom.js";
@@ -17,10 +17,8 @@ const telling = rounds => {
       round => round.guesses.some(one => one.state === "wrong") && round.guesses.length > 1,
     ),
     right = guessed.find(round => round.guesses.every(one => one.state === "kept"));
-  const found = [...new Set([right, wrong].filter(Boolean))];
-  return (found.length < ROUNDS ? [...new Set([...found, ...guessed])].slice(0, ROUNDS) : found).sort(
-    (a, b) => a.index - b.index,
-  );
+  const found = [...new Set([right, wrong, ...guessed])].filter(Boolean);
+  return found.slice(0, ROUNDS).sort((a, b) => a.index - b.index);
 };
 
 replay.glimpse = async turn => {
@@ -28,14 +26,9 @@ replay.glimpse = async turn => {
   if (!rounds.length || calm() || turn.node.querySelector(".glimpse")) return;
   const caption = el("p.caption", { "aria-live": "polite" }),
     chips = el("div.chips-line", { "aria-hidden": "true" });
-  const box = el(
-    "section.glimpse",
-    { "aria-label": "How two rounds of this answer were written" },
-    chips,
-    caption,
-  );
-  const close = clickable("icon close", "×", () => box.remove(), { "aria-label": "Close this" });
-  box.append(close);
+  const close = clickable("icon close", "×", () => box.remove(), { "aria-label": "Close this" }),
+    label = "How two rounds of this answer were written",
+    box = el("section.glimpse", { "aria-label": label }, chips, caption, close);
   turn.parts.foot.before(box);
   const { scroll } = chat.parts,
     there = () => box.isConnected;
@@ -51,9 +44,7 @@ replay.glimpse = async turn => {
   for (const round of rounds) {
     caption.textContent = replay.words.proposed(round);
     chips.replaceChildren();
-    const made = round.guesses.map(one =>
-      el("span", { class: `chip-token pending${one.s === "copied" ? " copied" : ""}` }, word(one)),
-    );
+    const made = round.guesses.map(one => replay.words.chipOf(word, one, "pending"));
     for (const chip of made) {
       if (!there()) return;
       chips.append(chip);
@@ -69,14 +60,7 @@ replay.glimpse = async turn => {
       chip.classList.replace("pending", "checking");
     });
     await sleep(READ / 2);
-    round.guesses.forEach((one, index) => {
-      const [look, mark] = MARKS[one.state];
-      made[index].classList.replace("checking", look);
-      made[index].append(
-        el("i", mark),
-        ...(one.state === "wrong" && round.wrote ? [el("span.instead", ` → ${word(round.wrote)}`)] : []),
-      );
-    });
+    chips.replaceChildren(...round.guesses.map(one => replay.words.judgedChip(word, one, round)));
     caption.textContent = replay.words.verdict(round, word);
     seen();
     await sleep(READ);

@@ -1,21 +1,13 @@
 // What was recorded of an answer, as rounds and as lanes on one clock.
-import { newAnswer, readLines } from "../answer/records.js";
+import { guessed } from "../answer/records.js";
 
-// Rounds of an answer's lines: {guesses: [{t, s, state: kept | wrong | unseen}], wrote, tokens, drafted, times: [draft, verify, rest] in µs, or null,
+// Rounds of an answer's lines: {guesses: [{t, s, state: kept | wrong | unseen}], wrote, tokens, times: [draft, verify, rest] in µs, or null,
 // offers: what each source offered, or null}.
 export const roundsOf = answer => {
   const found = new Map();
   const of = index => {
     if (!found.has(index))
-      found.set(index, {
-        index,
-        guesses: [],
-        wrote: null,
-        tokens: [],
-        drafted: 0,
-        times: null,
-        offers: null,
-      });
+      found.set(index, { index, guesses: [], wrote: null, tokens: [], times: null, offers: null });
     return found.get(index);
   };
   for (const line of answer.tokens) {
@@ -23,24 +15,17 @@ export const roundsOf = answer => {
     if (line.k === "x") round.guesses.push({ ...line, state: line.j ? "wrong" : "unseen" });
     else {
       round.tokens.push(line);
-      if (line.s === "direct" || line.s === "ngram" || line.s === "copied")
-        round.guesses.splice(round.tokens.length - 1, 0, { ...line, state: "kept" });
+      if (guessed(line)) round.guesses.splice(round.tokens.length - 1, 0, { ...line, state: "kept" });
       else round.wrote = line;
     }
   }
   for (const line of answer.rounds ?? [])
     if (found.has(line.r))
       Object.assign(of(line.r), {
-        drafted: line.d,
         times: line.s ? [line.s[0], line.s[1], line.s[2] + line.s[3]] : null,
         offers: line.o ?? null,
       });
   return [...found.values()].sort((a, b) => a.index - b.index);
-};
-export const readAnswer = lines => {
-  const answer = newAnswer();
-  readLines(answer, lines);
-  return answer;
 };
 
 // A lane is rounds on one axis: microseconds where all were timed, else steps of the big model. `ends[k]`: when round k is over.

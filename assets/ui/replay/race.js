@@ -4,11 +4,11 @@ import { learned } from "../adaptation/learned.js";
 import { howFast, range } from "../answer/outcome.js";
 import { colourKey, tokenSpan, tokensBox } from "../answer/tokens.js";
 import { replay } from "./replay.js";
-import { clickable, dots, el } from "../shared/dom.js";
-import { select } from "../shared/fields.js";
+import { clickable, dots, el, fill } from "../shared/dom.js";
+import { select, topicTitle } from "../shared/fields.js";
 import { format, plural } from "../shared/format.js";
-import { labels } from "../shared/labels.js";
 
+const untimed = rounds => rounds.map(round => ({ ...round, times: null }));
 const LENGTH = 8e6,
   SAME = 0.01; // microseconds in which an eye watches a race; a smaller difference is none
 
@@ -16,15 +16,7 @@ const LENGTH = 8e6,
 // and same. `gain`: by what else than tokens per second that is judged.
 const show = (lanes, { lead, notes, words, again, extra, gain, value = ratio => format(ratio, "times") }) => {
   const timed = lanes.every(lane => lane.timed),
-    axis = timed
-      ? lanes
-      : lanes.map(lane =>
-          laneOf(
-            lane.title,
-            lane.rounds.map(round => ({ ...round, times: null })),
-            lane,
-          ),
-        );
+    axis = timed ? lanes : lanes.map(lane => ({ ...lane, ...laneOf(lane.title, untimed(lane.rounds)) }));
   const total = Math.max(...axis.map(lane => lane.total));
   const rate = lane => lane.count / lane.total,
     ratio = gain ?? rate(axis[1]) / rate(axis[0]);
@@ -34,43 +26,32 @@ const show = (lanes, { lead, notes, words, again, extra, gain, value = ratio => 
     figure = el("div.race-figure", big, unit);
   const made = axis.map((lane, index) => {
     const text = tokensBox(`${lane.title}: the text so far`, "replay-text"),
-      fill = el("i"),
+      bar = el("i"),
       tally = el("span.tally");
     const node = el(
       "section",
       { class: `race-lane ${index ? "second" : "first"}` },
       el("div.lane-head", el("b", lane.title), tally),
-      el("div.race-bar", { "aria-hidden": "true" }, fill),
+      el("div.race-bar", { "aria-hidden": "true" }, bar),
       text,
-      lane.note ? el("p.small", lane.note) : "",
+      lane.note && el("p.small", lane.note),
     );
-    return {
-      lane,
-      text,
-      fill,
-      tally,
-      node,
-      spans: lane.tokens.map((one, place) => {
-        const span = tokenSpan(one, place);
-        span.removeAttribute("data-i");
-        return span;
-      }),
-      shown: 0,
-    };
+    return { lane, text, bar, tally, node, spans: lane.tokens.map(one => tokenSpan(one)), shown: 0 };
   });
-  const key = colourKey(axis.flatMap(lane => lane.tokens));
   const focused = document.activeElement; // a prompt that was pressed stays in the page, but loses the focus on the way
-  replay
-    .body()
-    .replaceChildren(
-      lead ? el("p.caption", lead) : "",
-      figure,
-      el("div.race-lanes", ...made.map(one => one.node)),
-      key,
-      ...notes.filter(Boolean).map(note => el("p.small", note)),
-      again ?? "",
-      extra ?? "",
-    );
+  fill(
+    replay.body(),
+    el("p.caption", lead),
+    figure,
+    el(
+      "div.race-lanes",
+      made.map(one => one.node),
+    ),
+    colourKey(axis.flatMap(lane => lane.tokens)),
+    notes.filter(Boolean).map(note => el("p.small", note)),
+    again,
+    extra,
+  );
   if (extra?.contains(focused)) focused.focus({ preventScroll: true });
   replay.body().scrollTop = 0;
   const draw = at => {
@@ -84,7 +65,7 @@ const show = (lanes, { lead, notes, words, again, extra, gain, value = ratio => 
         one.text.scrollTop = one.text.scrollHeight;
         one.shown = count;
       }
-      one.fill.style.width = `${lane.count ? (100 * count) / Math.max(...made.map(other => other.lane.count)) : 0}%`;
+      one.bar.style.width = `${lane.count ? (100 * count) / Math.max(...made.map(other => other.lane.count)) : 0}%`;
       one.node.classList.toggle("done", done);
       const spent = timed ? clockOf(Math.min(at, lane.total)) : plural(rounds, "step");
       one.tally.textContent = done
@@ -122,14 +103,19 @@ const show = (lanes, { lead, notes, words, again, extra, gain, value = ratio => 
 const waiting = text => replay.wait(el("p.replay-wait", { role: "status" }, dots(), text));
 const button = (title, act) => clickable("toggle", title, act);
 const refuse = (text, ...buttons) => replay.wait(el("p.replay-wait", text), ...buttons);
+// `act` for a view that may be left meanwhile: what goes wrong is said there, with a press that does `anew`.
+const attempt = async (mode, turn, act, anew) => {
+  try {
+    await act();
+  } catch (error) {
+    if (replay.current(mode, turn)) refuse(error.message, button("Try again", anew));
+  }
+};
 const runs = lane =>
   lane.runs > 1 ? `; the middle one of ${lane.runs} runs` : lane.runs === 1 ? "; one run" : "";
-const words = {
-  faster: "as fast as without guessing, in this run",
-  slower: "as fast as without guessing, in this run: guesses cost more time than they saved",
-  same: "as fast as without guessing, in this run",
-  leading: "with guessing",
-};
+const fast = "as fast as without guessing, in this run",
+  slower = `${fast}: guesses cost more time than they saved`,
+  words = { faster: fast, slower, same: fast, leading: "with guessing" };
 const lead =
   "Both lanes write with the same big model. In the first it writes alone; in the second it checks what a small model guesses or what is copied from the text before. The times are real.";
 const alone = measured =>
@@ -144,38 +130,27 @@ const differ = (lanes, answer) => {
     : `${free ? "Above temperature 0 and without a seed every run draws its own text" : "The two texts are not the same"}, so the figure compares tokens per second.`;
 };
 // Nothing was guessed in this answer, for guessing had not paid lately: it may be tried all the same, as a run of its own.
-const anyway = async turn => {
+const anyway = turn => {
   waiting("The same prompt with and without guessing, one after the other…");
-  try {
+  const measure = async () => {
     const measured = await replay.plain(turn),
       [, today] = await replay.fresh(turn);
     if (!replay.current("race", turn)) return;
-    const lanes = [
-      alone(measured),
-      laneOf("with guessing", today.rounds, {
-        note: `Measured ${ageOf(today.at)}: temperature 0, four guesses a step${runs(today)}.`,
-      }),
-    ];
+    const note = `Measured ${ageOf(today.at)}: temperature 0, four guesses a step${runs(today)}.`,
+      lanes = [alone(measured), laneOf("with guessing", today.rounds, { note })];
     show(lanes, { lead, words, notes: [differ(lanes, turn.answer)] });
-  } catch (error) {
-    if (replay.current("race", turn))
-      refuse(
-        error.message,
-        button("Try again", () => anyway(turn)),
-      );
-  }
+  };
+  return attempt("race", turn, measure, () => anyway(turn));
 };
 replay.views.race = async (turn, anew = false) => {
   const { answer } = turn,
     own = laneOf("with guessing", roundsOf(answer)),
     again = button("Measure again", () => replay.views.race(turn, true));
-  if (!replay.drafts(turn)) {
-    refuse(
+  if (!replay.drafts(turn))
+    return refuse(
       "Nothing was guessed in this answer, so the big model wrote it alone and there is no race.",
       button("Let it guess all the same", () => anyway(turn)),
     );
-    return;
-  }
   waiting("This answer is written again with and without guessing, in turns, which takes up to 30 seconds…");
   let measured;
   try {
@@ -188,21 +163,16 @@ replay.views.race = async (turn, anew = false) => {
   if (measured.guessed && answer.speed) {
     // both lanes of one measurement, whose figure stands beside the answer, where its passes agree
     const { low, high, tokens } = answer.speed,
-      pace = howFast(answer.speed) ?? {
-        value: "",
-        words: `The runs differ too much to tell: ${range(low, high)} as fast as without guessing`,
-        side: 0,
-      },
-      part =
-        tokens < own.count
-          ? ` Only its first ${plural(tokens, "token")}, so that it takes about 30 seconds.`
-          : "";
+      wild = `The runs differ too much to tell: ${range(low, high)} as fast as without guessing`,
+      pace = howFast(answer.speed) ?? { value: "", words: wild, side: 0 },
+      only = ` Only its first ${plural(tokens, "token")}, so that it takes about 30 seconds.`,
+      part = tokens < own.count ? only : "";
     const two = [
       laneOf("without guessing", measured.rounds),
       laneOf("with guessing", measured.guessed.rounds),
     ];
     const said = { faster: pace.words, slower: pace.words, same: pace.words, leading: words.leading };
-    show(two, {
+    return show(two, {
       lead,
       words: said,
       gain: 1 + pace.side,
@@ -215,12 +185,8 @@ replay.views.race = async (turn, anew = false) => {
       ],
       again,
     });
-    return;
   }
-  if (!own.timed) {
-    refuse("The times of this answer were not recorded, so there is nothing to race.");
-    return;
-  }
+  if (!own.timed) return refuse("The times of this answer were not recorded, so there is nothing to race.");
   const plain = alone(measured);
   show([plain, own], { lead, words, notes: [differ([plain, own], answer), turn.cut] });
 };
@@ -236,9 +202,7 @@ replay.change = (two, about, extra, seen) => {
   ];
   const rates = two.map(one => perStep(laneOf("", one.rounds))),
     differs = Math.abs(rates[1] / rates[0] - 1) >= SAME; // else a difference of the times is the clock's alone
-  const lanes = two.map((one, index) =>
-      laneOf(titles[index], differs ? one.rounds : one.rounds.map(round => ({ ...round, times: null }))),
-    ),
+  const lanes = two.map((one, index) => laneOf(titles[index], differs ? one.rounds : untimed(one.rounds))),
     steps = lanes.map(perStep),
     timed = lanes.every(lane => lane.timed);
   lanes.forEach((lane, index) => {
@@ -270,74 +234,50 @@ replay.change = (two, about, extra, seen) => {
   });
 };
 const mine = ({ topic }) =>
-  `Your question${topic && topic !== "other" ? ` (topic: ${labels.topics[topic] ?? topic})` : ""} twice: guessed by the small model as it came, and as it is after what it has learned here. The big model stays the same.`;
+  `Your question${topic && topic !== "other" ? ` (topic: ${topicTitle(topic)})` : ""} twice: guessed by the small model as it came, and as it is after what it has learned here. The big model stays the same.`;
 // Other prompts to look at: those that the server replays by itself after each lesson, one topic at a time.
 const others = async (turn, two, extra, topic) => {
   const seen = learned.seen[turn.answer.meta.line ?? "default"];
   const found = await replay.probes(turn, topic).catch(() => null);
   if (!found?.pairs.length) return;
-  const named = name => labels.topics[name] ?? name;
-  const chip = (title, on, act) =>
-    clickable(
-      "toggle",
-      title,
-      event => {
-        extra
-          .querySelectorAll(".prompts [aria-pressed=true]")
-          .forEach(node => node.setAttribute("aria-pressed", "false"));
-        event.currentTarget.setAttribute("aria-pressed", "true");
-        act();
-      },
-      { "aria-pressed": String(on) },
+  const chip = (title, on, two, about) => {
+    const act = () => {
+      for (const other of press.parentNode.children)
+        other.setAttribute("aria-pressed", String(other === press));
+      replay.change(two, about, extra, seen);
+    };
+    const press = clickable("toggle", title, act, { "aria-pressed": String(on) });
+    return press;
+  };
+  const probe = ({ prompt, two }) =>
+    chip(
+      prompt,
+      false,
+      two,
+      `Replayed, no wall times: “${prompt}”, a probe prompt of ${topicTitle(found.topic)}. Its answer was recorded once; both guess along it.`,
     );
-  const topics =
-    found.topics.length > 1
-      ? select(
-          "Topic",
-          found.topics.map(name => [name, named(name)]),
-          found.topic,
-          name => others(turn, two, extra, name),
-        )
-      : null;
-  extra.replaceChildren(
+  const topics = found.topics.map(name => [name, topicTitle(name)]);
+  fill(
+    extra,
     el("p.small", "Or on prompts that are replayed after each lesson:"),
-    topics ?? el("b", named(found.topic)),
-    el(
-      "div.prompts",
-      chip("this prompt", two && !topic, () => replay.change(two, mine(turn.answer.meta), extra, seen)),
-      ...found.pairs.map(pair =>
-        chip(pair.prompt, false, () =>
-          replay.change(
-            pair.two,
-            `Replayed, no wall times: “${pair.prompt}”, a probe prompt of ${named(found.topic)}. Its answer was recorded once; both guess along it.`,
-            extra,
-            seen,
-          ),
-        ),
-      ),
-    ),
+    topics.length > 1
+      ? select("Topic", topics, found.topic, name => others(turn, two, extra, name))
+      : el("b", topicTitle(found.topic)),
+    el("div.prompts", chip("this prompt", !topic, two, mine(turn.answer.meta)), found.pairs.map(probe)),
   );
 };
 const unlearned =
   "The fresh small model guesses here, so before and after are the same. Teach it a topic, or ask a few more things, and look again.";
-replay.views.change = async turn => {
+replay.views.change = turn => {
   if (learned.versions[turn.answer.meta.line ?? "default"]?.startsWith("v0 ")) return refuse(unlearned); // at once, with nothing measured
   waiting("This question is answered with the small model as it came and as it is now…");
-  try {
+  const measure = async () => {
     const two = await replay.fresh(turn);
     if (!replay.current("change", turn)) return;
-    if (!two[1].version) {
-      refuse(unlearned);
-      return;
-    }
+    if (!two[1].version) return refuse(unlearned);
     const extra = el("div.probe-prompts");
     replay.change(two, mine(turn.answer.meta), extra, learned.seen[turn.answer.meta.line ?? "default"]);
     others(turn, two, extra, turn.answer.end?.topic);
-  } catch (error) {
-    if (replay.current("change", turn))
-      refuse(
-        error.message,
-        button("Try again", () => replay.open("change", turn)),
-      );
-  }
+  };
+  return attempt("change", turn, measure, () => replay.open("change", turn));
 };

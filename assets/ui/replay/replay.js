@@ -1,9 +1,10 @@
 // Replays of an answer: the buttons below it, the window, the clock and its controls. Views are in glimpse.js, race.js and slow.js.
-import { STEP, clockOf, readAnswer, roundsOf } from "./lanes.js";
+import { STEP, clockOf, roundsOf } from "./lanes.js";
 import { learned } from "../adaptation/learned.js";
+import { readAnswer } from "../answer/records.js";
 import { chat } from "../chat/chat.js";
 import { setSpeed } from "../chat/speeds.js";
-import { calm, clickable, el, icon, picture } from "../shared/dom.js";
+import { calm, clickable, closesBeside, el, fill, icon, picture } from "../shared/dom.js";
 import { format } from "../shared/format.js";
 import { goTo } from "../shared/places.js";
 import { load, save } from "../shared/storage.js";
@@ -26,27 +27,19 @@ replay.take = () => {
 const ask = (event, question, patience) =>
   new Promise((resolve, reject) => {
     const id = (number += 1);
-    const late = setTimeout(() => {
-      open.delete(id);
-      reject(new Error("The server gave no answer."));
-    }, patience);
-    open.set(id, value => {
+    const settle = value => {
       clearTimeout(late);
       open.delete(id);
       value.error ? reject(new Error(value.error)) : resolve(value);
-    });
+    };
+    const late = setTimeout(() => settle({ error: "The server gave no answer." }), patience);
+    open.set(id, settle);
     door = door.then(
       () =>
         new Promise(fetched => {
-          if (!open.has(id)) {
-            fetched();
-            return;
-          }
-          if (!trigger) {
-            open.get(id)({ error: "The page is not connected to the server. Try it again in a moment." });
-            fetched();
-            return;
-          }
+          if (!trigger)
+            settle({ error: "The page is not connected to the server. Try it again in a moment." });
+          if (!open.has(id)) return fetched();
           leaving = {
             request: { ...question, id },
             fetched: () => {
@@ -69,24 +62,13 @@ widgets.replay = (host, context) => {
   };
 };
 const context = turn => {
-  const { meta, end } = turn.answer;
-  return {
-    target: meta.target,
-    drafter: meta.drafter,
-    message: turn.user,
-    history: chat.before(turn),
-    system: turn.system ?? "",
-    temperature: meta.temperature ?? 0,
-    top_p: meta.top_p ?? 1,
-    top_k: meta.top_k ?? 0,
-    min_p: meta.min_p ?? 0,
-    repetition_penalty: meta.repetition_penalty ?? 1,
-    seed: end?.seed ?? null,
-    key: end?.key ?? "",
-    method: meta.method,
-    line: meta.line ?? "default",
-    tokens: turn.answer.tokens.filter(line => line.k === "t").length,
-  };
+  const { user: message, system = "", answer } = turn;
+  const { target, drafter, method, line = "default", ...meta } = answer.meta,
+    { temperature = 0, top_p = 1, top_k = 0, min_p = 0, repetition_penalty = 1 } = meta,
+    { seed = null, key = "" } = answer.end ?? {},
+    asked = { target, drafter, message, history: chat.before(turn), system, seed, key, method, line },
+    tokens = answer.tokens.filter(one => one.k === "t").length;
+  return { ...asked, temperature, top_p, top_k, min_p, repetition_penalty, tokens };
 };
 // Measured once per answer (and version, where that matters) and kept with it while the page lives; a refusal may be tried again.
 const once = (turn, name, make) =>
@@ -126,17 +108,22 @@ replay.probes = async (turn, topic) => {
 };
 
 // ── the buttons below an answer ─────────────────────────────────────────────────────────────────────────────
-const pictures = {
-  slow: "M4 3v10l8-5z",
-  race: "M3 5h9l-2-2M13 11H4l2 2",
-  change: "M8 2a6 6 0 1 0 0 12a6 6 0 1 0 0-12zM8 2v12M8 4a4 4 0 0 0 0 8",
-};
-const titles = {
-  slow: ["Slow motion", "Watch this answer being written: guess by guess, with its real times"],
-  race: ["Race", "With and without guessing, side by side, in real time proportions"],
+// The views: name, title, picture.
+const views = {
+  race: [
+    "Race",
+    "With and without guessing, side by side, in real time proportions",
+    "M3 5h9l-2-2M13 11H4l2 2",
+  ],
+  slow: [
+    "Slow motion",
+    "Watch this answer being written: guess by guess, with its real times",
+    "M4 3v10l8-5z",
+  ],
   change: [
     "Before / after",
     "This question, guessed by the small model as it came and by the same model as it is now",
+    "M8 2a6 6 0 1 0 0 12a6 6 0 1 0 0-12zM8 2v12M8 4a4 4 0 0 0 0 8",
   ],
 };
 replay.drafts = turn =>
@@ -148,35 +135,25 @@ const forgetHint = () => {
 };
 replay.buttons = turn => {
   const bar = el("span.replay-bar");
-  if (!turn.answer.rounds?.length || !(turn.answer.end || turn.state === "done")) return bar;
+  if (!turn.answer.rounds.length || !(turn.answer.end || turn.state === "done")) return bar;
   const first =
     chat.turns[0] === turn && chat.turns.length === 1 && !load("raced", false) && replay.drafts(turn);
-  for (const mode of ["race", "slow", "change"])
-    bar.append(
-      clickable(
-        `replay-button ${mode}${mode === "race" && first ? " hint" : ""}`,
-        [picture(pictures[mode], `pic ${mode}`), titles[mode][0]],
-        event => {
-          event.stopPropagation();
-          replay.open(mode, turn);
-        },
-        { title: titles[mode][1] },
-      ),
-    );
+  for (const [mode, [name, title, path]] of Object.entries(views)) {
+    const open = event => {
+      event.stopPropagation();
+      replay.open(mode, turn);
+    };
+    const cls = `replay-button ${mode}${mode === "race" && first ? " hint" : ""}`;
+    bar.append(clickable(cls, [picture(path, `pic ${mode}`), name], open, { title }));
+  }
   if (first) {
     if (!load("glimpsed", false)) {
       save("glimpsed", true);
       replay.glimpse(turn);
     }
     bar.prepend(el("span.replay-hint", "Was guessing worth it? Watch the race of this answer:"));
-    bar.append(
-      el(
-        "span.task-hint",
-        "Do the guesses get better? Let it do ",
-        clickable("link", "the same task ten times", () => goTo("same-task")),
-        ".",
-      ),
-    );
+    const ten = clickable("link", "the same task ten times", () => goTo("same-task"));
+    bar.append(el("span.task-hint", "Do the guesses get better? Let it do ", ten, "."));
     replay.plain(turn).catch(() => {}); // so that it can start at once
   } else if (chat.turns.length > 1) forgetHint(); // it is for a visitor's very first answer
   return bar;
@@ -198,7 +175,12 @@ let parts = null,
   frame = 0;
 
 const build = () => {
+  const box = el("dialog.omni-widget.omni-replay", {
+    "aria-labelledby": "omni-replay-title",
+    onkeydown: keys,
+  });
   parts = {
+    box,
     title: el("h2", { id: "omni-replay-title" }),
     tabs: el("div.segments", { role: "group", "aria-label": "What to watch" }),
     body: el("div.replay-body"),
@@ -209,14 +191,22 @@ const build = () => {
     last: icon("last", "To the end (End)", "M13 3v10M3 3v10l8-5z", () => seek(state.total)),
     scrub: el("input", {
       type: "range",
-      min: 0,
       max: 1000,
       value: 0,
-      step: 1,
       "aria-label": "Place in the answer",
+      oninput: () => {
+        pause();
+        seek((+parts.scrub.value / 1000) * state.total);
+      },
     }),
     time: el("span.replay-time"),
-    speed: el("select", { "aria-label": "How much slower than it was" }),
+    speed: el("select", {
+      "aria-label": "How much slower than it was",
+      onchange: () => {
+        state.factor = +parts.speed.value;
+        show();
+      },
+    }),
     voice: el("p.omni-offscreen", { "aria-live": "polite" }),
     still: el(
       "p.small.replay-still",
@@ -224,15 +214,7 @@ const build = () => {
       "Your system asks for less motion, so nothing plays by itself: step with the arrow keys or the buttons.",
     ),
   };
-  parts.scrub.addEventListener("input", () => {
-    pause();
-    seek((+parts.scrub.value / 1000) * state.total);
-  });
-  parts.speed.addEventListener("change", () => {
-    state.factor = +parts.speed.value;
-    show();
-  });
-  const close = icon("close", "Close (Esc)", "M4 4l8 8M12 4l-8 8", () => parts.box.close());
+  const close = icon("close", "Close (Esc)", "M4 4l8 8M12 4l-8 8", () => box.close());
   parts.controls = el(
     "div.replay-controls",
     el("div.replay-keys", parts.back, parts.prev, parts.play, parts.next, parts.last),
@@ -240,30 +222,18 @@ const build = () => {
     el("div.replay-pace", parts.time, parts.speed),
     parts.still,
   );
-  parts.box = el(
-    "dialog.omni-widget.omni-replay",
-    { "aria-labelledby": "omni-replay-title" },
-    el("header", parts.title, parts.tabs, close),
-    parts.body,
-    parts.controls,
-    parts.voice,
-  );
-  parts.box.addEventListener("close", () => {
+  box.append(el("header", parts.title, parts.tabs, close), parts.body, parts.controls, parts.voice);
+  box.addEventListener("close", () => {
     pause();
-    view = null;
-    state = null;
-    of = null;
+    view = state = of = null;
     if (opener?.isConnected) opener.focus();
     else document.getElementById("omni-message")?.focus();
   });
-  parts.box.addEventListener("click", event => {
-    if (event.target === parts.box && event.detail < 2) parts.box.close(); // not by the second of two presses that opened it
-  });
-  parts.box.addEventListener("keydown", keys);
+  closesBeside(box);
   document.addEventListener("keydown", event => {
-    if (event.target === document.body && parts.box.open) keys(event);
+    if (event.target === document.body && box.open) keys(event);
   }); // a press beside the controls takes the focus away
-  (document.querySelector(".gradio-container .contain") ?? document.body).append(parts.box); // Gradio rewrites our @media rules to hold inside this
+  (document.querySelector(".gradio-container .contain") ?? document.body).append(box); // Gradio rewrites our @media rules to hold inside this
 };
 const keys = event => {
   event.stopPropagation(); // Esc must not stop an answer that is being written
@@ -331,9 +301,7 @@ const pause = () => {
   }
 };
 const toggle = () => {
-  if (!state || calm()) return;
-  if (state.playing) pause();
-  else play();
+  if (state && !calm()) state.playing ? pause() : play();
 };
 const play = () => {
   if (state.at >= state.total) state.at = 0;
@@ -356,12 +324,10 @@ const tick = now => {
   if (passed > 0) {
     const before = state.at,
       to = before + (passed * 1000) / state.factor;
-    const rest = view.holds?.length ? view.holds.find(one => one > before + 1e-6 && one <= to) : undefined;
+    const rest = view.holds?.find(one => one > before + 1e-6 && one <= to);
     state.at = Math.min(rest ?? to, state.total);
     if (rest !== undefined) state.hold = (view.pause * state.factor) / state.usual;
-    if (state.at >= state.total) {
-      state.playing = false;
-    }
+    if (state.at >= state.total) state.playing = false;
   }
   show();
   if (state.playing) frame = requestAnimationFrame(tick);
@@ -371,29 +337,19 @@ const tick = now => {
 replay.start = (made, autoplay = true) => {
   if (!parts.box.open) return;
   view = made;
-  const usual = near(made.usual);
-  state = {
-    at: 0,
-    total: made.total,
-    timed: made.timed,
-    factor: usual,
-    usual,
-    playing: false,
-    hold: 0,
-    said: "",
-  };
-  parts.speed.replaceChildren(
-    ...SPEEDS.filter(one => one <= 5 * usual).map(one =>
-      el(
-        "option",
-        { value: one },
-        made.timed
-          ? one === 1
-            ? "as fast as it was"
-            : `${format(one, "count")} × slower`
-          : `${((STEP * one) / 1e6).toFixed(one < 10 ? 1 : 0)} s a step`,
-      ),
-    ),
+  const usual = near(made.usual),
+    { total, timed } = made;
+  state = { at: 0, total, timed, factor: usual, usual, playing: false, hold: 0, said: "" };
+  const pace = one =>
+    !timed
+      ? `${((STEP * one) / 1e6).toFixed(one < 10 ? 1 : 0)} s a step`
+      : one === 1
+        ? "as fast as it was"
+        : `${format(one, "count")} × slower`;
+  const slower = SPEEDS.filter(one => one <= 5 * usual);
+  fill(
+    parts.speed,
+    slower.map(one => el("option", { value: one }, pace(one))),
   );
   parts.speed.value = String(usual);
   parts.controls.hidden = false;
@@ -407,8 +363,7 @@ replay.start = (made, autoplay = true) => {
 // A view that has nothing to play yet: `nodes` are shown, the controls wait.
 replay.wait = (...nodes) => {
   pause();
-  view = null;
-  state = null;
+  view = state = null;
   parts.controls.hidden = true;
   parts.body.replaceChildren(...nodes);
 };
@@ -425,21 +380,17 @@ replay.open = (wanted, turn) => {
   mode = wanted;
   of = turn;
   if (wanted === "race") forgetHint();
-  parts.title.textContent = titles[wanted][0];
-  const modes = turn.recalled ? [] : Object.keys(titles);
-  parts.tabs.replaceChildren(
-    ...modes.map(name =>
-      clickable(
-        "",
-        titles[name][0],
-        () => {
-          replay.open(name, turn);
-          parts.tabs.querySelector("[aria-pressed=true]").focus();
-        },
-        { title: titles[name][1], "aria-pressed": String(name === wanted) },
-      ),
-    ),
-  );
+  parts.title.textContent = views[wanted][0];
+  const modes = turn.recalled ? [] : ["slow", "race", "change"];
+  const tab = name => {
+    const [face, title] = views[name];
+    const act = () => {
+      replay.open(name, turn);
+      parts.tabs.querySelector("[aria-pressed=true]").focus();
+    };
+    return clickable("", face, act, { title, "aria-pressed": String(name === wanted) });
+  };
+  fill(parts.tabs, modes.map(tab));
   replay.wait(el("p.small", "…"));
   replay.views[wanted](turn);
 };

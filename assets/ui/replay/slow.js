@@ -4,8 +4,8 @@ import { offersTable } from "../answer/offers.js";
 import { unsteady } from "../answer/outcome.js";
 import { colourKey, tokenSpan, tokensBox } from "../answer/tokens.js";
 import { replay } from "./replay.js";
-import { el, picture } from "../shared/dom.js";
-import { format, ordinal, plural } from "../shared/format.js";
+import { el, fill, picture } from "../shared/dom.js";
+import { format, joined, ordinal, plural } from "../shared/format.js";
 
 const PAUSE = 1100,
   CHECK = 900e3; // milliseconds to read what became of a round; microseconds in which an eye follows one check
@@ -38,15 +38,14 @@ const proposed = round => {
     answer: "this answer",
     earlier: "an earlier answer",
   }[match?.[1]];
-  const why = match
-    ? `${plural(copied.length, "token")} ${copied.length === 1 ? "is" : "are"} copied: the newest ${match[0] === 1 ? "one stands" : `${match[0]} stand`} in ${where}, and it went on like this.`
-    : "";
-  return [
-    why,
-    own ? `The small model guesses ${plural(own, "token")} ${copied.length ? "more" : "ahead"}.` : "",
-  ]
-    .filter(Boolean)
-    .join(" ");
+  return joined(
+    [
+      match &&
+        `${plural(copied.length, "token")} ${copied.length === 1 ? "is" : "are"} copied: the newest ${match[0] === 1 ? "one stands" : `${match[0]} stand`} in ${where}, and it went on like this.`,
+      own && `The small model guesses ${plural(own, "token")} ${copied.length ? "more" : "ahead"}.`,
+    ],
+    " ",
+  );
 };
 // So many of what a round proposed, by its source.
 const named = round => {
@@ -76,7 +75,19 @@ const measuredPace = (speed, lane) =>
     ? (lane.total * speed.speedup) / lane.count
     : null;
 
-replay.words = { proposed, verdict, named };
+// A token as a chip: its looks, its mark, and what was written instead.
+const chipOf = (word, one, state, mark = "", instead = "") =>
+  el(
+    "span",
+    { class: `chip-token ${state}${one.s === "copied" && state !== "plain" ? " copied" : ""}` },
+    word(one),
+    mark && el("i", { "aria-label": { "✓": "right", "✗": "wrong" }[mark] ?? "not looked at" }, mark),
+    instead && el("span.instead", ` → ${instead}`),
+  );
+const judgedChip = (word, one, { wrote }) =>
+  chipOf(word, one, ...MARKS[one.state], one.state === "wrong" && wrote ? word(wrote) : "");
+
+replay.words = { proposed, verdict, named, chipOf, judgedChip };
 
 replay.views.slow = turn => {
   const rounds = roundsOf(turn.answer),
@@ -84,10 +95,7 @@ replay.views.slow = turn => {
     pace = measuredPace(turn.answer.speed, lane);
   const end = turn.answer.end?.finish === "end" ? lane.tokens.at(-1)?.i : null,
     word = one => (one.i === end && !one.t.trim() ? "(end)" : wordOf(one.t));
-  if (!rounds.length) {
-    replay.wait(el("p.replay-wait", "Nothing was recorded of this answer."));
-    return;
-  }
+  if (!rounds.length) return replay.wait(el("p.replay-wait", "Nothing was recorded of this answer."));
   const line = (name, what) => {
     const row = { chips: el("div.chips-line"), fact: el("span.fact") };
     row.node = el("div", { class: `slow-row ${name}` }, el("b", what), row.chips, row.fact);
@@ -105,46 +113,32 @@ replay.views.slow = turn => {
     where = el("b.round-of"),
     caption = el("p.caption"),
     choice = offersTable();
-  const asked = el("p.asked.small", turn.user);
-  replay
-    .body()
-    .replaceChildren(
-      steps,
-      asked,
-      text,
-      el("div.slow-head", where, caption),
-      ...Object.values(rows).map(row => row.node),
-      choice.node,
-      colourKey(lane.tokens),
-      turn.cut ? el("p.small", turn.cut) : "",
-      el(
-        "p.small",
-        lane.timed
-          ? `The times are the real ones of this answer; while it plays, the clock stops for a moment after each step.${pace ? " Without guessing: at the pace of the measured runs." : ""}`
-          : "The times of this answer were not recorded, so each step of the big model is drawn equally long.",
-      ),
-      el(
-        "p.small.replay-help",
-        "Space plays and pauses, ← → go step by step, ↑ ↓ round by round, Home and End to the ends, Esc closes.",
-      ),
-    );
-
-  const spans = lane.tokens.map((one, index) => tokenSpan(one, index));
-  spans.forEach(span => span.removeAttribute("data-i"));
-  const fresh = one => one.startsWith("\n");
-  const guess = (one, state) => {
-    const span = el("span", { class: `guess ${state}` }, one.t || "▫");
-    if (fresh(one.t)) span.classList.add("breaks");
-    return span;
-  };
-  const chip = (one, state, mark = "", instead = "") =>
+  fill(
+    replay.body(),
+    steps,
+    el("p.asked.small", turn.user),
+    text,
+    el("div.slow-head", where, caption),
+    Object.values(rows).map(row => row.node),
+    choice.node,
+    colourKey(lane.tokens),
+    turn.cut && el("p.small", turn.cut),
     el(
-      "span",
-      { class: `chip-token ${state}${one.s === "copied" && state !== "plain" ? " copied" : ""}` },
-      word(one),
-      mark ? el("i", { "aria-label": { "✓": "right", "✗": "wrong" }[mark] ?? "not looked at" }, mark) : null,
-      instead ? el("span.instead", ` → ${instead}`) : null,
-    );
+      "p.small",
+      lane.timed
+        ? `The times are the real ones of this answer; while it plays, the clock stops for a moment after each step.${pace ? " Without guessing: at the pace of the measured runs." : ""}`
+        : "The times of this answer were not recorded, so each step of the big model is drawn equally long.",
+    ),
+    el(
+      "p.small.replay-help",
+      "Space plays and pauses, ← → go step by step, ↑ ↓ round by round, Home and End to the ends, Esc closes.",
+    ),
+  );
+
+  const spans = lane.tokens.map(one => tokenSpan(one));
+  const guess = (one, state) =>
+    el("span", { class: `guess ${state}${one.t.startsWith("\n") ? " breaks" : ""}` }, one.t || "▫");
+  const chip = (one, ...how) => chipOf(word, one, ...how);
   // Where the clock may rest: all guessed, all checked, what became of it.
   const stops = [],
     ends = [];
@@ -178,36 +172,29 @@ replay.views.slow = turn => {
     const wrong = round.guesses.find(one => one.state === "wrong");
     where.textContent = `round ${k + 1} of ${rounds.length}`;
     choice.draw(round.offers, round.guesses.length);
-    const words =
-      stage === 2
-        ? verdict(round, word)
-        : stage === 1
-          ? round.guesses.length
-            ? `One step of the big model checks ${round.guesses.length === 1 ? "the guess" : `${round.guesses.length === 2 ? "both" : `all ${round.guesses.length}`} guesses at once`}.`
-            : "The big model writes by itself."
-          : proposed(round);
+    const many = round.guesses.length,
+      checks = many === 1 ? "the guess" : `${many === 2 ? "both" : `all ${many}`} guesses at once`;
+    const words = [
+      proposed(round),
+      many ? `One step of the big model checks ${checks}.` : "The big model writes by itself.",
+      verdict(round, word),
+    ][stage];
     caption.textContent = words;
+    const on = [
+      stage === 0,
+      stage === 1,
+      stage === 2 && round.guesses.some(guess => guess.state === "kept"),
+      stage === 2 && wrong,
+    ];
     [...steps.children].forEach((one, index) => {
-      const active =
-        stage === 0
-          ? index === 0
-          : stage === 1
-            ? index === 1
-            : index === 2
-              ? round.guesses.some(guess => guess.state === "kept")
-              : index === 3 && Boolean(wrong);
-      one.classList.toggle("on", active);
-      if (active) one.setAttribute("aria-current", "step");
+      one.classList.toggle("on", Boolean(on[index]));
+      if (on[index]) one.setAttribute("aria-current", "step");
       else one.removeAttribute("aria-current");
     });
     // The answer so far, the guesses where they were made, and where plain decoding would be.
-    const ghost =
-      plain < before && rows.plain.node.hidden === false
-        ? el("span.ghost", { title: "Without guessing it would be here", "aria-hidden": "true" })
-        : null;
-    const tail = [];
-    if (!over)
-      tail.push(...round.guesses.slice(0, shown).map(one => guess(one, stage ? "checking" : "pending")));
+    const tail = over
+      ? []
+      : round.guesses.slice(0, shown).map(one => guess(one, stage ? "checking" : "pending"));
     const news = over ? spans.slice(before, until) : [];
     spans.forEach(span => span.classList.remove("fresh"));
     news.forEach(span => span.classList.add("fresh"));
@@ -216,30 +203,26 @@ replay.views.slow = turn => {
       : [];
     const own = over && round.wrote && wrong ? 1 : 0;
     const pieces = [...spans.slice(0, until - own), ...gone, ...spans.slice(until - own, until), ...tail];
-    if (ghost) pieces.splice(plain, 0, ghost);
+    if (pace && plain < before)
+      pieces.splice(
+        plain,
+        0,
+        el("span.ghost", { title: "Without guessing it would be here", "aria-hidden": "true" }),
+      );
     text.replaceChildren(...pieces);
     text.scrollTop = text.scrollHeight;
     rows.draft.chips.replaceChildren(...round.guesses.slice(0, shown).map(one => chip(one, "pending")));
-    rows.draft.fact.textContent = round.guesses.length
-      ? `${named(round)(round.guesses.length, `${format(round.guesses.length, "count")} `)}${lane.timed ? `, ${clockOf(draft)}` : ""}`
+    rows.draft.fact.textContent = many
+      ? `${named(round)(many, `${many} `)}${lane.timed ? `, ${clockOf(draft)}` : ""}`
       : "no guess";
-    rows.check.chips.replaceChildren(
-      ...(stage < 1
-        ? []
-        : stage === 1 && round.guesses.length
-          ? round.guesses.map(one => chip(one, "checking"))
-          : round.guesses.map(one =>
-              chip(one, ...MARKS[one.state], one.state === "wrong" && round.wrote ? word(round.wrote) : ""),
-            )),
+    const judged = one => judgedChip(word, one, round);
+    fill(
+      rows.check.chips,
+      stage > 0 && round.guesses.map(one => (stage === 1 ? chip(one, "checking") : judged(one))),
     );
     rows.check.fact.textContent = stage < 1 ? "" : `one step${lane.timed ? `, ${clockOf(verify)}` : ""}`;
-    rows.keep.chips.replaceChildren(
-      ...(over
-        ? round.tokens.map(one =>
-            chip(one, one === round.wrote ? (one.s === "bonus" ? "next" : "own") : "right"),
-          )
-        : []),
-    );
+    const kept = one => chip(one, one !== round.wrote ? "right" : one.s === "bonus" ? "next" : "own");
+    fill(rows.keep.chips, over && round.tokens.map(kept));
     rows.keep.fact.textContent = over ? `${plural(round.tokens.length, "token")} for one step` : "";
     if (pace) {
       rows.plain.chips.replaceChildren(
@@ -250,7 +233,7 @@ replay.views.slow = turn => {
     return (said = `Round ${k + 1} of ${rounds.length}. ${words}`);
   };
   const guessed = rounds.some(round => round.guesses.length),
-    checks = lane.parts
+    times = lane.parts
       .filter((_, k) => !guessed || rounds[k].guesses.length)
       .map(([, verify]) => verify)
       .sort((a, b) => a - b);
@@ -263,6 +246,6 @@ replay.views.slow = turn => {
     pause: PAUSE,
     total: lane.total,
     timed: lane.timed,
-    usual: lane.timed ? (guessed ? CHECK : CHECK / 4) / Math.max(1, checks[checks.length >> 1]) : 2,
+    usual: lane.timed ? (guessed ? CHECK : CHECK / 4) / Math.max(1, times[times.length >> 1]) : 2,
   });
 };

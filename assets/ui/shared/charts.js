@@ -34,34 +34,19 @@ const put = async host => {
     return;
   }
   if (!host.isConnected || host.offsetParent === null || drawn.get(host) !== figure) return; // hidden, or newer data came meanwhile
-  const ink = getComputedStyle(host).getPropertyValue("--o-soft").trim(),
-    card = getComputedStyle(host).getPropertyValue("--o-card").trim(),
-    text = getComputedStyle(host).getPropertyValue("--o-ink").trim();
+  const style = getComputedStyle(host),
+    [ink, card, text] = ["soft", "card", "ink"].map(name => style.getPropertyValue(`--o-${name}`).trim());
   const given = structuredClone(figure.layout); // plotly writes the ranges it shows into what it is given
   const layout = {
     ...given,
     autosize: true,
     uirevision: `${figure.layout.uirevision} ${resets}`,
-    font: {
-      ...given.font,
-      color: ink,
-      family: getComputedStyle(host).fontFamily,
-      ...(innerWidth <= 800 ? { size: 14 } : {}),
-    },
+    font: { ...given.font, color: ink, family: style.fontFamily, ...(innerWidth <= 800 && { size: 14 }) },
     hoverlabel: { align: "left", bgcolor: card, bordercolor: ink, font: { color: text, size: 12 } },
   };
   if (touch) layout.dragmode = false; // a finger scrolls the page
-  await Plotly.react(host, figure.data, layout, {
-    displayModeBar: false,
-    responsive: false,
-    doubleClick: "reset",
-  });
-  if (!sizes.has(host)) {
-    sizes.add(host);
-    sizer.observe(host);
-  }
+  await Plotly.react(host, figure.data, layout, { displayModeBar: false, doubleClick: "reset" });
 };
-const sizes = new WeakSet();
 const sizer = new ResizeObserver(entries => {
   for (const { target, contentRect } of entries) {
     if (!target.isConnected) {
@@ -69,11 +54,11 @@ const sizer = new ResizeObserver(entries => {
       drawn.delete(target);
       continue;
     }
-    if (!contentRect.width || !window.Plotly) continue;
-    if (target.data) window.Plotly.Plots.resize(target);
+    if (contentRect.width && target.data) window.Plotly.Plots.resize(target);
   }
 });
 export const drawChart = (host, figure) => {
+  if (!drawn.has(host)) sizer.observe(host);
   drawn.set(host, figure);
   put(host);
 };
@@ -95,16 +80,10 @@ export const saveFigure = async (host, title, format) => {
     plot_bgcolor: "#ffffff",
   };
   for (const one of figure.data) if (one.error_x) Object.assign(one.error_x, { color: ink, thickness: 1.5 });
-  await Plotly.downloadImage(
-    { data: figure.data, layout },
-    {
-      format,
-      width: layout.width,
-      height: layout.height,
-      scale: format === "png" ? 3 : 1,
-      filename: `omnidemo-${title.toLowerCase().replaceAll(" ", "-")}`,
-    },
-  );
+  const { width, height } = layout,
+    filename = `omnidemo-${title.toLowerCase().replaceAll(" ", "-")}`,
+    scale = format === "png" ? 3 : 1;
+  await Plotly.downloadImage({ data: figure.data, layout }, { format, width, height, scale, filename });
 };
 export const plotAgain = () => {
   for (const host of [...drawn.keys()]) host.isConnected ? put(host) : drawn.delete(host);

@@ -1,5 +1,6 @@
 // What the measuring tabs share: polling while visible, fields, cells of tables, downloads.
-import { clickable, el } from "./dom.js";
+import { clickable, el, fill } from "./dom.js";
+import { joined } from "./format.js";
 import { labels } from "./labels.js";
 
 // Calls `act` when `host` comes into view and, if `ms` is given, again every `ms` while it stays there.
@@ -33,23 +34,23 @@ export const whenResized = (host, act) => {
 // The pickers change it too, whether anybody looks or not.
 export const askedPanel = (host, title, ask, draw) => {
   let wanted = false;
-  const body = el("div.body", { "aria-live": "polite" });
+  const body = el("div.body", { "aria-live": "polite" }),
+    close = clickable("link", "Hide", () => fold(true));
+  const open = clickable("toggle", title, () => {
+    wanted = true;
+    ask();
+  });
   const fold = on => {
     wanted = !on;
     body.hidden = close.hidden = on;
     open.hidden = !on;
   };
-  const open = clickable("toggle", title, () => {
-      wanted = true;
-      ask();
-    }),
-    close = clickable("link", "Hide", () => fold(true));
   host.append(el("div.line", open, close), body);
   fold(true);
   return {
     update: value => {
       if (!wanted) return;
-      body.replaceChildren(...draw(JSON.parse(value)).filter(Boolean));
+      fill(body, draw(JSON.parse(value)));
       fold(false);
     },
   };
@@ -77,21 +78,29 @@ export const when = moment => {
     ? clock
     : `${at.toLocaleDateString([], { month: "short", day: "numeric", year })} ${clock}`;
 };
+export const topicTitle = name => labels.topics[name] ?? name;
 export const methodTitle = name => labels.methods[name]?.title ?? name;
 export const field = (label, control) => el("label.field", el("span", label), control);
-export const select = (label, options, value, onchange) => {
-  const box = el(
+export const select = (label, options, value, act) =>
+  el(
     "select",
-    { "aria-label": label, onchange: () => onchange(box.value) },
-    ...options.map(([key, title]) => el("option", { value: key, selected: key === value }, title)),
+    { "aria-label": label, onchange: event => act(event.target.value) },
+    options.map(([key, title]) => el("option", { value: key, selected: key === value }, title)),
   );
-  return box;
-};
-const looks = (number, cls) => [number && "num", cls].filter(Boolean).join(" ") || null;
+const looks = (number, cls) => joined([number && "num", cls], " ") || null;
 export const th = (title, help = null, number = false, cls = "") =>
   el("th", { scope: "col", title: help, class: looks(number, cls) }, title);
 export const td = (value, number = false, more = {}) =>
   el("td", { ...more, class: looks(number, more.class) }, value);
+export const table = (heads, rows = [], caption = null) =>
+  el("table", caption, el("thead", el("tr", heads)), el("tbody", rows));
+export const tick = (label, checked, act) =>
+  el("input", {
+    type: "checkbox",
+    "aria-label": label,
+    checked,
+    onchange: event => act(event.target.checked),
+  });
 // A question before something is lost: its box, and `ask(sentence, act)`. Esc and the second button keep everything.
 export const makeQuestion = (name, yes, no) => {
   let act = null,
@@ -102,28 +111,17 @@ export const makeQuestion = (name, yes, no) => {
       if (opener?.isConnected) opener.focus();
     };
   const keep = clickable("", no, close);
-  const box = el(
-    "div.really",
-    {
-      role: "alertdialog",
-      "aria-label": name,
-      hidden: true,
-      onkeydown: event => {
-        if (event.key !== "Escape") return;
-        event.preventDefault();
-        close();
-      },
-    },
-    words,
-    el(
-      "div.acts",
-      clickable("danger", yes, () => {
-        close();
-        act();
-      }),
-      keep,
-    ),
-  );
+  const go = clickable("danger", yes, () => {
+    close();
+    act();
+  });
+  const onkeydown = event => {
+    if (event.key !== "Escape") return;
+    event.preventDefault();
+    close();
+  };
+  const about = { role: "alertdialog", "aria-label": name, hidden: true, onkeydown },
+    box = el("div.really", about, words, el("div.acts", go, keep));
   const ask = (sentence, then) => {
     [act, opener] = [then, document.activeElement];
     words.textContent = sentence;

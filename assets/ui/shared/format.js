@@ -14,9 +14,13 @@ const formats = {
   milliseconds: x => `${formats.number(1000 * x)} ms`,
   count: x => Math.round(x).toLocaleString("en"),
   times: x => `${x.toFixed(2)} ×`,
+  loss: x => x.toFixed(3),
 };
 export const format = (value, form) =>
   value === null || value === undefined || Number.isNaN(value) ? "–" : formats[form](value);
 export const ordinal = n =>
   `${n}${n % 100 > 10 && n % 100 < 14 ? "th" : (["th", "st", "nd", "rd"][n % 10] ?? "th")}`;
+export const capital = text => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
+// What there is of some parts, in one line.
+export const joined = (parts, by = " · ") => parts.filter(Boolean).join(by);
 export const plural = (n, word) => `${format(n, "count")} ${word}${Math.round(n) === 1 ? "" : "s"}`;

@@ -4,15 +4,8 @@ import { copyButton } from "./copy.js";
 import { el } from "./dom.js";
 
 const SAME = "p ul ol li blockquote strong em del code br hr table thead tbody tr th td a span".split(" ");
-const TAGS = {
-  ...Object.fromEntries(SAME.map(name => [name, name])),
-  h1: "h3",
-  h2: "h4",
-  h3: "h5",
-  h4: "h6",
-  h5: "h6",
-  h6: "h6",
-}; // below the page's own headings
+const HEADS = { h1: "h3", h2: "h4", h3: "h5", h4: "h6", h5: "h6", h6: "h6" }; // below the page's own headings
+const TAGS = { ...Object.fromEntries(SAME.map(name => [name, name])), ...HEADS };
 const ANY_WAY = ["p", "h3", "h4", "h5", "h6", "ul", "ol", "blockquote", "table"]; // written from the right or the left, as their text is
 const FLOWS = ["P", "H3", "H4", "H5", "H6", "LI", "UL", "OL", "BLOCKQUOTE", "TD", "TH"]; // that the text may go on in
 const KINDS = ["comment", "keyword", "text", "number", "name"]; // of parts of code (ui/code_colours.py)
@@ -26,43 +19,24 @@ const make = ([name, , attribute]) => {
   if (name === "fence") {
     const code = el("code"),
       label = el("span");
-    const made = el(
-      "figure.code",
-      { dir: "ltr" },
-      el(
-        "figcaption",
-        label,
-        copyButton(() => code.textContent, "Copy", "Copy this code"),
-      ),
-      el("pre", { tabindex: 0, role: "group", "aria-label": "Code" }, code),
-    );
+    const copy = copyButton(() => code.textContent, "Copy", "Copy this code"),
+      box = el("pre", { tabindex: 0, role: "group", "aria-label": "Code" }, code);
+    const made = el("figure.code", { dir: "ltr" }, el("figcaption", label, copy), box);
     return Object.assign(made, { inner: code, label });
   }
   const tag = TAGS[name],
     given = {};
   if (ANY_WAY.includes(tag)) given.dir = "auto";
-  if (tag === "a")
-    Object.assign(
-      given,
-      address(attribute)
-        ? {
-            href: address(attribute),
-            target: "_blank",
-            rel: "noopener noreferrer",
-            title: address(attribute),
-          }
-        : {},
-    );
+  const href = tag === "a" && address(attribute);
+  if (href) Object.assign(given, { href, target: "_blank", rel: "noopener noreferrer", title: href });
   if (tag === "ol" && Number.isInteger(attribute)) given.start = attribute;
   if (tag === "span" && KINDS.includes(attribute)) given.class = `code-${attribute}`;
   const inner = el(tag, given);
   if ((tag === "th" || tag === "td") && ["left", "right", "center"].includes(attribute))
     inner.style.textAlign = attribute;
-  return tag === "table"
-    ? Object.assign(el("div.md-table", { tabindex: 0, role: "group", "aria-label": "Table" }, inner), {
-        inner,
-      })
-    : Object.assign(inner, { inner });
+  if (tag !== "table") return Object.assign(inner, { inner });
+  const box = el("div.md-table", { tabindex: 0, role: "group", "aria-label": "Table" }, inner);
+  return Object.assign(box, { inner });
 };
 // The children of a box from a place on.
 const put = (box, from, nodes, depth = 0) => {

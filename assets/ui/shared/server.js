@@ -14,12 +14,12 @@ export const news = {
   look: async () => (ask ? (await post("visitor/news", { asked: ask() }, patience())).news : undefined),
 };
 
+export const NO_ANSWER = "The server gave no answer: its queue may be full, or the connection was lost.";
 // Whether the server answers; a proxy that answers for it does not count.
 export const alive = async () => {
   try {
-    return (
-      (await fetch(location.href, { method: "HEAD", cache: "no-store", signal: patience() })).status < 500
-    );
+    const asked = { method: "HEAD", cache: "no-store", signal: patience() };
+    return (await fetch(location.href, asked)).status < 500;
   } catch {
     return false;
   }

@@ -1,19 +1,19 @@
 // Storage may be full or forbidden: the page then simply forgets.
-export const load = (key, fallback) => {
+export const tried = (act, otherwise = null) => {
   try {
-    return JSON.parse(localStorage.getItem(`omnidemo.${key}`)) ?? fallback;
+    return act();
   } catch {
-    return fallback;
+    return otherwise;
   }
 };
-export const save = (key, value) => {
-  try {
-    localStorage.setItem(`omnidemo.${key}`, JSON.stringify(value));
+export const put = (name, text) =>
+  tried(() => {
+    localStorage.setItem(name, text);
     return true;
-  } catch {
-    return false;
-  }
-};
+  }, false);
+export const load = (key, fallback) =>
+  tried(() => JSON.parse(localStorage.getItem(`omnidemo.${key}`))) ?? fallback;
+export const save = (key, value) => put(`omnidemo.${key}`, JSON.stringify(value));
 // Keeps the first of these values that has room, or nothing.
 export const saveFitting = (key, values, room = 400_000) => {
   const value = values.find(one => JSON.stringify(one).length <= room);

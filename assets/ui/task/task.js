@@ -1,11 +1,12 @@
 // The tab of one task again and again: ten inputs a press, each answer a row that is drawn while it is written, and beside them the curve.
 // Each answer is an event of its own, so that nobody waits for all of them; the rows are kept in this browser alone.
-import { newAnswer, readLines } from "../answer/records.js";
+import { guessed, newAnswer, readAnswer, readLines } from "../answer/records.js";
 import { colourKey, tokenSpan, tokensBox, watchTokens } from "../answer/tokens.js";
 import { drawChart, plotAgain } from "../shared/charts.js";
-import { calm, clickable, counted, el } from "../shared/dom.js";
+import { calm, clickable, counted, el, fill, say } from "../shared/dom.js";
 import { field, makeQuestion, when, whileVisible } from "../shared/fields.js";
-import { format, ordinal, plural, random, whole } from "../shared/format.js";
+import { format, joined, ordinal, plural, random, whole } from "../shared/format.js";
+import { NO_ANSWER } from "../shared/server.js";
 import { load, save, saveFitting } from "../shared/storage.js";
 import { session, visitor } from "../shared/visitor.js";
 import { widgets } from "../shared/widgets.js";
@@ -119,8 +120,7 @@ board.settled = () => {
       : "There are no further inputs of this task. Choose another one.";
     board.live = null;
   } else if (!live.answer.error && !live.answer.end && !board.stopping) {
-    board.error =
-      "The server gave no answer: its queue may be full, or the connection was lost. Press again.";
+    board.error = `${NO_ANSWER} Press again.`;
   }
   if (board.error && !live.answer.tokens.length) board.live = null;
   Object.assign(board, { busy: false, stopping: false });
@@ -157,14 +157,11 @@ board.forget = () => {
 
 // ── a row ───────────────────────────────────────────────────────────────────────────────────────────────────
 const count = answer => {
-  const found = { tokens: 0, copied: 0, guessed: 0, own: 0, steps: answer.rounds.length };
-  for (const line of answer.tokens) {
-    if (line.k !== "t") continue;
-    found.tokens += 1;
-    found[line.s === "copied" ? "copied" : line.s === "direct" || line.s === "ngram" ? "guessed" : "own"] +=
-      1;
-  }
-  return found;
+  const written = answer.tokens.filter(line => line.k === "t"),
+    tokens = written.length,
+    copied = written.filter(line => line.s === "copied").length,
+    proposed = written.filter(guessed).length;
+  return { steps: answer.rounds.length, tokens, copied, guessed: proposed - copied, own: tokens - proposed };
 };
 const shares = ({ copied, guessed, own }) => `${copied} copied · ${guessed} guessed · ${own} own`;
 const number = value => format(value, "number");
@@ -173,9 +170,9 @@ const replays = row => {
     ["with an empty memory", row.empty_memory_tokens_per_round],
     ["with the fresh small model", row.fresh_drafter_tokens_per_round],
     ["with nothing learned", row.nothing_learned_tokens_per_round],
-  ].filter(([, value]) => value != null);
-  return known.length
-    ? `The same answer: ${known.map(([name, value]) => `${name} ${number(value)} tokens a step`).join(", ")}.`
+  ].map(([name, value]) => value != null && `${name} ${number(value)} tokens a step`);
+  return known.some(Boolean)
+    ? `The same answer: ${joined(known, ", ")}.`
     : "What the same answer would have taken with less learned is not known.";
 };
 // A row's nodes, and what draws it: its facts, and the tokens from the one that was drawn last.
@@ -198,9 +195,16 @@ const makeRow = (voice, place) => {
     more = el("p.small");
   let answer = null,
     row = null,
-    drawn = 0,
-    shown = 0,
     filled = false;
+  const drawn = new Map(); // box → how many of the answer's lines it has
+  // The tokens that a box has not got yet; of an answer whose colours were not kept, its text.
+  const write = box => {
+    const { tokens: all } = answer,
+      at = drawn.get(box) ?? 0;
+    all.slice(at).forEach((one, place) => one.k === "t" && box.append(tokenSpan(one, at + place)));
+    drawn.set(box, all.length);
+    if (!all.length && row) box.textContent = row.answer;
+  };
   const open = () => {
     if (!filled) {
       whole.append(el("p.label", "Input"), input, el("p.label", "Answer"), tokens, key, more);
@@ -209,53 +213,40 @@ const makeRow = (voice, place) => {
       });
       filled = true;
     }
-    for (; shown < answer.tokens.length; shown += 1)
-      if (answer.tokens[shown].k === "t") tokens.append(tokenSpan(answer.tokens[shown], shown));
-    if (!answer.tokens.length && row) tokens.textContent = row.answer; // its colours were not kept
-    key.replaceChildren(colourKey(answer.tokens));
-    more.textContent = row
-      ? [
-          replays(row),
-          row.memory_tokens == null
-            ? ""
-            : `It could copy from ${plural(row.memory_tokens, "token")} of earlier answers.`,
-          row.alpha == null ? "" : `${format(row.alpha, "percent")} of the judged guesses were right.`,
-          row.adapter_version ? `Version ${row.adapter_version} of the small model.` : "",
-          row.finish_reason === "length" ? "It was cut at its longest." : "",
-        ]
-          .filter(Boolean)
-          .join(" ")
-      : "";
+    write(tokens);
+    fill(key, colourKey(answer.tokens));
+    if (!row) return;
+    const { memory_tokens: memory, alpha, adapter_version: version, finish_reason: finish } = row;
+    more.textContent = joined(
+      [
+        replays(row),
+        memory != null && `It could copy from ${plural(memory, "token")} of earlier answers.`,
+        alpha != null && `${format(alpha, "percent")} of the judged guesses were right.`,
+        version && `Version ${version} of the small model.`,
+        finish === "length" && "It was cut at its longest.",
+      ],
+      " ",
+    );
   };
   const show = (text, one, done, stopped) => {
     answer = one;
     row = done;
     given.textContent = input.textContent = text;
-    for (; drawn < answer.tokens.length; drawn += 1)
-      if (answer.tokens[drawn].k === "t") line.append(tokenSpan(answer.tokens[drawn], drawn));
-    if (!answer.tokens.length && row) line.textContent = row.answer;
-    const live = count(answer);
+    write(line);
+    const live = count(answer),
+      without = row?.nothing_learned_tokens_per_round;
     node.classList.toggle("live", !row && !stopped);
-    if (row)
-      facts.replaceChildren(
-        el(
-          "span.pace",
+    const pace = row
+      ? [
           el("b", number(row.tokens_per_round)),
           " tokens a step",
-          row.nothing_learned_tokens_per_round == null
-            ? ""
-            : el("span.small", ` · nothing learned ${number(row.nothing_learned_tokens_per_round)}`),
-        ),
-        el(
-          "span.small",
-          shares({ copied: row.copied_tokens, guessed: row.guessed_tokens, own: row.own_tokens }),
-        ),
-      );
-    else
-      facts.replaceChildren(
-        el("span.pace", ...counted(live.steps, live.tokens, "")),
-        el("span.small", stopped ? "stopped" : shares(live)),
-      );
+          without != null && el("span.small", ` · nothing learned ${number(without)}`),
+        ]
+      : counted(live.steps, live.tokens, "");
+    const whose = row
+      ? { copied: row.copied_tokens, guessed: row.guessed_tokens, own: row.own_tokens }
+      : live;
+    fill(facts, el("span.pace", pace), el("span.small", stopped ? "stopped" : shares(whose)));
     if (!row && !stopped) line.scrollTop = line.scrollHeight;
     if (details.open) open();
   };
@@ -291,22 +282,19 @@ const owed = row => {
 const gap = (rows, below) => {
   const [x, y] = [[], []];
   let piece = [];
-  const close = () => {
+  for (const row of [...rows, {}]) {
+    if (row[below] != null) {
+      piece.push(row);
+      continue;
+    }
+    const back = [...piece].reverse(),
+      lower = back.map(one => Math.min(one[below], one.tokens_per_round));
     if (piece.length > 1) {
-      const back = [...piece].reverse();
-      x.push(...piece.map(row => row.number), ...back.map(row => row.number), null);
-      y.push(
-        ...piece.map(row => row.tokens_per_round),
-        ...back.map(row => Math.min(row[below], row.tokens_per_round)),
-        null,
-      );
+      x.push(...[...piece, ...back].map(one => one.number), null);
+      y.push(...piece.map(one => one.tokens_per_round), ...lower, null);
     }
     piece = [];
-  };
-  for (const row of rows)
-    if (row[below] == null) close();
-    else piece.push(row);
-  close();
+  }
   return { x, y };
 };
 const filled = (template, rows) => {
@@ -328,22 +316,16 @@ widgets.task = (host, context) => {
   let config = null;
   const voice = el("div.omni-offscreen", { "aria-live": "polite" });
   const cards = el("fieldset.task-cards", el("legend.omni-offscreen", "The task"));
-  const system = el("textarea", {
-    rows: 2,
-    placeholder: "For example: Turn each line into one JSON object with the keys name and city.",
-    oninput: () => {
-      now().system = system.value;
+  const text = (name, rows, placeholder) => {
+    const oninput = event => {
+      now()[name] = event.target.value;
       changed();
-    },
-  });
-  const lines = el("textarea", {
-    rows: 5,
-    placeholder: 'One input on each line, as text or as {"input": "…"}',
-    oninput: () => {
-      now().lines = lines.value;
-      changed();
-    },
-  });
+    };
+    return el("textarea", { rows, placeholder, oninput });
+  };
+  const example = "For example: Turn each line into one JSON object with the keys name and city.";
+  const system = text("system", 2, example),
+    lines = text("lines", 5, 'One input on each line, as text or as {"input": "…"}');
   const file = el("input", {
     type: "file",
     accept: ".jsonl,.json,.txt",
@@ -407,8 +389,8 @@ widgets.task = (host, context) => {
   const said = el("p.task-headline"),
     total = el("p.counter"),
     key = el("div.task-key"),
-    plot = el("div.plot", { role: "img" });
-  const note = el("p.small"),
+    plot = el("div.plot", { role: "img" }),
+    note = el("p.small"),
     whence = el("p");
   const side = el(
     "section.panel.task-side",
@@ -457,7 +439,7 @@ widgets.task = (host, context) => {
   // What the colours of all rows mean.
   const drawColours = () => {
     const lines = [...rows.values()].flatMap(one => one.answer.tokens);
-    colours.replaceChildren(...(lines.length ? [colourKey(lines)] : []));
+    fill(colours, lines.length > 0 && colourKey(lines));
   };
   let spoken = "";
   drawLive = () => {
@@ -470,30 +452,26 @@ widgets.task = (host, context) => {
       made.whole = Boolean(live.row);
     }
     const sums = done.map(({ row }) => [row.tokens / row.tokens_per_round, row.tokens]);
-    if (live && !live.none) {
-      const { steps, tokens } = count(live.answer);
-      sums.push([steps, tokens]);
-    }
+    const under = live && !live.none ? count(live.answer) : null;
+    if (under) sums.push([under.steps, under.tokens]);
     const [steps, tokens] = [0, 1].map(i => Math.round(sums.reduce((sum, one) => sum + one[i], 0)));
     total.hidden = !tokens;
-    total.replaceChildren(...counted(steps, tokens));
-    const reading = live?.answer.tokens.length ? null : live?.answer.reading;
-    const words = board.busy
-      ? board.stopping
-        ? "stopping"
-        : reading
-          ? `reading the prompt: ${format(reading.read, "count")} of ${format(reading.total, "count")} tokens`
-          : live?.row
-            ? `answer ${live.number} is written`
-            : live?.answer.tokens.length
-              ? `answer ${live.number} is being written`
-              : live?.input
-                ? `the big model reads the prompt of answer ${live.number}`
-                : `answer ${live?.number ?? ""} waits for the engine`
-      : done.length
-        ? `${plural(done.length, "answer")}${now().kept ? `, the last one at ${when(now().kept)}` : ""}`
-        : "";
+    fill(total, counted(steps, tokens));
+    const words = board.busy ? doing(live) : done.length ? kept(done.length) : "";
     if (words !== spoken) status.textContent = spoken = words;
+  };
+  const kept = count =>
+    `${plural(count, "answer")}${now().kept ? `, the last one at ${when(now().kept)}` : ""}`;
+  const doing = ({ number, answer, row, input }) => {
+    const { reading } = answer;
+    if (board.stopping) return "stopping";
+    if (row) return `answer ${number} is written`;
+    if (answer.tokens.length) return `answer ${number} is being written`;
+    if (reading)
+      return `reading the prompt: ${format(reading.read, "count")} of ${format(reading.total, "count")} tokens`;
+    return input
+      ? `the big model reads the prompt of answer ${number}`
+      : `answer ${number} waits for the engine`;
   };
   const drawCurve = () => {
     const done = now().rows.map(one => one.row),
@@ -503,16 +481,11 @@ widgets.task = (host, context) => {
     said.textContent = headline(done);
     whence.textContent = owed(last);
     const known = Object.entries(config.lines).filter(([column]) => done.some(one => one[column] != null));
-    key.replaceChildren(
-      ...known.map(([column, name]) =>
-        el(
-          "span",
-          el("i", { class: column.replace("_tokens_per_round", ""), "aria-hidden": "true" }),
-          `${name} `,
-          el("b", number(last[column])),
-        ),
-      ),
-    );
+    const named = ([column, name]) => {
+      const swatch = el("i", { class: column.replace("_tokens_per_round", ""), "aria-hidden": "true" });
+      return el("span", swatch, `${name} `, el("b", number(last[column])));
+    };
+    fill(key, known.map(named));
     note.textContent =
       known.length > 1
         ? `The numbers above are of answer ${last.number}. The dashed lines are the same answers, guessed again with less; the big model does not run for them. Each filled gap is what it would have lost.`
@@ -548,8 +521,7 @@ widgets.task = (host, context) => {
     clear.hidden = busy || !one.rows.length;
     anew.hidden = busy || !one.next;
     if (busy) really.box.hidden = true;
-    error.hidden = !board.error;
-    error.textContent = board.error;
+    say(error, board.error);
     // Only the rows that are shown: of another task all go.
     const numbers = one.rows.map(({ row }) => row.number),
       wanted = new Set([...numbers, board.live?.number]);
@@ -557,9 +529,8 @@ widgets.task = (host, context) => {
     shownTask = board.chosen;
     for (const { row: done, lines: kept } of one.rows) {
       if (rows.get(done.number)?.whole) continue;
-      const answer = newAnswer();
-      readLines(answer, kept ?? "");
-      const made = row(done.number, answer);
+      const answer = readAnswer(kept),
+        made = row(done.number, answer);
       made.show(done.input, answer, done, false);
       made.whole = true;
     }
@@ -577,25 +548,16 @@ widgets.task = (host, context) => {
       if (!value.startsWith('{"cards"')) return take(value);
       config = JSON.parse(value);
       if (!config.cards.some(one => one.name === board.chosen)) board.chosen = config.cards[0].name;
-      cards.append(
-        ...config.cards.map(one =>
-          el(
-            "label.task-card",
-            el("input", {
-              type: "radio",
-              name: "omni-task",
-              value: one.name,
-              onchange: () => {
-                Object.assign(board, { chosen: one.name, live: null, error: "" });
-                keep();
-                draw();
-              },
-            }),
-            el("b", one.title),
-            el("span.small", one.sentence),
-          ),
-        ),
-      );
+      const card = ({ name: value, title, sentence }) => {
+        const onchange = () => {
+          Object.assign(board, { chosen: value, live: null, error: "" });
+          keep();
+          draw();
+        };
+        const radio = el("input", { type: "radio", name: "omni-task", value, onchange });
+        return el("label.task-card", radio, el("b", title), el("span.small", sentence));
+      };
+      cards.append(...config.cards.map(card));
       draw();
     },
   };
