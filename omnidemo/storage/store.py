@@ -150,8 +150,8 @@ class Store(SessionStore):
 
         def read(connection: Connection) -> Rows:
             lines = query.subquery().c.domain
-            counts = connection.execute(select(lines, func.count()).group_by(lines)).tuples()
-            left = Counter(dict(counts.all()))
+            counts = connection.execute(select(lines, func.count()).group_by(lines))
+            left = Counter({str(line): int(count) for line, count in counts})
             rows = [dict(row) for row in connection.execute(latest(query, REQUESTS.c.id, limit)).mappings()]
             for row in rows:
                 metrics, line = row.pop("metrics"), row["domain"]
