@@ -11,8 +11,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import WhitespaceSplit
 from torch import Tensor
-from transformers import LlamaConfig, LlamaForCausalLM
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from omnidemo.core.records import Trace, TrainStep
 from omnidemo.learning.distill.train_step import Batches, Trained
@@ -38,6 +41,10 @@ def save_drafter(path: Path) -> Path:
         tie_word_embeddings=True,
     )
     LlamaForCausalLM(config).save_pretrained(path)
+    words = Tokenizer(WordLevel({f"<{number}>": number for number in range(VOCAB)}, unk_token="<7>"))
+    words.pre_tokenizer = WhitespaceSplit()
+    names = {"bos_token": "<1>", "eos_token": "<2>", "unk_token": "<7>"}
+    PreTrainedTokenizerFast(tokenizer_object=words, **names).save_pretrained(path)
     return path
 
 

@@ -6,12 +6,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from omnidemo.learning.distill.rehearsal import Text, written
 from omnidemo.learning.distill.worker import TrainingPlan
 from omnidemo.models.adapters.adapter_state import AdapterState
 
@@ -27,7 +29,7 @@ class Learner:
         from omnidemo.models.read_weights import read_model
 
         base = read_model(folder, dtype=torch.float32, local_files_only=True)
-        self.device = torch.device(device)
+        self.device, self._source = torch.device(device), (folder, seed)
         self.base: Any = base
         if rank:
             self.parameters, self.initial = self._with_lora(rank, seed)
@@ -70,6 +72,12 @@ class Learner:
         finally:
             hook.remove()
         return seen[-1][rows[:, 0], rows[:, 1]], logits[rows[:, 0], rows[:, 1]]
+
+    @cached_property
+    def rehearsed(self) -> list[Text]:
+        """Texts of the base drafter, which is loaded for them."""
+        self.load(self.initial.weights)
+        return written(self, *self._source)
 
     def completed(self, adapter: AdapterState | None) -> AdapterState:
         """The adapter with fresh LoRA matrices (which change nothing) where an imported one lacks them."""

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from omnidemo.core.records import Agreement, Trace, TrainStep
-from omnidemo.learning.distill import losses, trace_agreement
+from omnidemo.learning.distill import losses, rehearsal, trace_agreement
 from omnidemo.learning.distill.head_training import HeadTrainer, moments_of, resume
 from omnidemo.learning.distill.learner import Learner, copied
 from omnidemo.learning.distill.worker import TrainingPlan
@@ -53,6 +53,8 @@ def train(
     loss_head = math.nan
     if plan.head == "interleaved" and head_batches:
         loss_head = _interleaved(learner, start, head, head_batches, plan)
+    if plan.rehearsal:
+        _ = learner.rehearsed  # written before the line's weights are loaded
     before, own = state.moments, start.weights
     learner.load({name: before.get(f"weight.{name}", own[name]) for name in learner.parameters})
     adamw = torch.optim.AdamW(learner.parameters.values(), lr=plan.learning_rate)
@@ -151,6 +153,8 @@ def _step(
             loss.total.backward()
     norm = 0.0 if not count else math.nan
     if math.isfinite(total) and count:
+        if plan.rehearsal:
+            (plan.rehearsal * rehearsal.loss(learner, learner.rehearsed, number)).backward()
         norm = float(torch.nn.utils.clip_grad_norm_(learner.parameters.values(), plan.clip))
         if math.isfinite(norm):
             adamw.step()

@@ -58,6 +58,7 @@ class TrainingPlan:
     head: Literal["off", "joint", "interleaved"] = "interleaved"
     head_rate: float = 3e-4  # a higher one learns the few answers of an update by heart
     head_steps: int = 8  # of "interleaved", per update
+    rehearsal: float = 4.0  # weight in the loss of what the base drafter wrote (`rehearsal.py`)
     clip: float = 1.0
     memory: float = 0.995  # of the running average of the weights over steps, which is published
     window: int = 1024
