@@ -34,7 +34,7 @@ from tests.support.learning import VOCAB, computing, cpu_ticks, make_trace, save
 from tests.support.light_worker import MANY, NOTHING, ONE
 
 torch.set_num_threads(1)
-PLAN = TrainingPlan(rank=4, learning_rate=1e-2, warmup=2, ngram_weight=0.5)
+PLAN = TrainingPlan(rank=4, learning_rate=1e-2, warmup=2, ngram_weight=0.5, rehearsal=0.0)
 SMALL = {
     "hidden_size": 16,
     "intermediate_size": 32,
