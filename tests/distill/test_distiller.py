@@ -18,7 +18,7 @@ import torch
 
 from omnidemo.core.config import Settings, changed
 from omnidemo.core.config.answer_options import Policy
-from omnidemo.learning.distill import in_process_worker, train_step
+from omnidemo.learning.distill import in_process_worker, train_step, update
 from omnidemo.learning.distill.distiller import ADAPTABLE, Distiller
 from omnidemo.learning.distill.evaluation import difference
 from omnidemo.learning.distill.learner import Learner, learner_for
@@ -334,6 +334,8 @@ def test_observe_is_cheap_and_off_is_off(make: Make) -> None:
 
 
 def test_a_sabotaged_trainer_is_rolled_back_by_itself(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    # a random drafter knows nothing that is worth keeping
+    monkeypatch.setattr(update, "plan_of", lambda *given: replace(plan_of(*given), rehearsal=0.0))
     store = FakeStore()
     distiller, owner = make(
         store, update_interval=4, steps_per_update=12, batch_size=4, learning_rate=1e-2, cost_aware=False
