@@ -13,7 +13,9 @@ import torch
 from torch import Tensor
 from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerBase
 
-WINDOW = 512  # where a drafter of answers begins to guess worse (notebook/drafter-window.md)
+WINDOW = (
+    1024  # as long as the rows of training; behind more a drafter guesses worse (notebook/drafter-window.md)
+)
 SHARD = "9MB"  # of a weights file: small enough for every git host without large-file storage
 EMBEDDING, LAST_NORM = "model.embed_tokens.weight", "model.norm.weight"
 PARTS = (
