@@ -83,8 +83,13 @@ LONG_FUNCTIONS = {
     "omnidemo/backends/kernels/rounds_kernel.py rounds",
 }
 # A tenth above what stood when they were set, so that nobody squeezes sentences to meet them. The aims are
-# 33,000 and 10,000.
-MOST_LINES = {"omnidemo": 48_000, "lab": 10_600}
+# 33,000, 10,000, 6,500 and 3,500.
+MOST_LINES = {
+    ("omnidemo", "py"): 48_000,
+    ("lab", "py"): 10_600,
+    ("assets/ui", "js"): 7_800,
+    ("assets/ui", "css"): 4_550,
+}
 
 
 def files_in(folder: str) -> set[str]:
@@ -312,7 +317,8 @@ def test_vocab_decoding_and_methods_are_torch_and_the_standard_library_without_a
             assert {name.split(".")[0] for name in imports(path)} <= PURE, path
 
 
-@pytest.mark.parametrize(("name", "most"), MOST_LINES.items())
-def test_the_house_does_not_grow(name: str, most: int) -> None:
-    files = {"omnidemo": FILES, "lab": LAB}[name]
-    assert 0 < sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files) <= most
+@pytest.mark.parametrize(("files", "most"), MOST_LINES.items())
+def test_the_house_does_not_grow(files: tuple[str, str], most: int) -> None:
+    folder, kind = files
+    lines = [len(path.read_text("utf-8").splitlines()) for path in (ROOT / folder).rglob(f"*.{kind}")]
+    assert 0 < sum(lines) <= most
