@@ -269,7 +269,8 @@ const others = async (turn, two, extra, topic) => {
 const unlearned =
   "The fresh small model guesses here, so before and after are the same. Teach it a topic, or ask a few more things, and look again.";
 replay.views.change = turn => {
-  if (learned.versions[turn.answer.meta.line ?? "default"]?.startsWith("v0 ")) return refuse(unlearned); // at once, with nothing measured
+  const { line = "default", version } = turn.answer.meta;
+  if (!version && learned.versions[line]?.startsWith("v0 ")) return refuse(unlearned); // at once, with nothing measured
   waiting("This question is answered with the small model as it came and as it is now…");
   const measure = async () => {
     const two = await replay.fresh(turn);
