@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import WhitespaceSplit
 from torch import Tensor
+from transformers import PreTrainedTokenizerFast
 
 from omnidemo.learning.distill import rehearsal, train_step
 from omnidemo.learning.distill.learner import Learner
@@ -98,3 +102,42 @@ def test_a_batch_that_teaches_nothing_moves_nothing(learner: Learner) -> None:
     _, after, steps = train_step.train(learner, first, state, [[known]], replace(PLAN, errors_only=True))
     assert steps[0].grad_norm == 0
     assert all(torch.equal(after.moments[name], moment) for name, moment in state.moments.items())
+
+
+def test_a_tokenizer_without_an_end_and_one_with_ids_that_the_model_has_not(
+    tmp_path: Path,
+) -> None:
+    folder = save_drafter(tmp_path)
+    words = {f"<{number}>": number for number in range(VOCAB)} | {"assistant": VOCAB + 3}
+    tokenizer = Tokenizer(WordLevel(words, unk_token="<7>"))
+    tokenizer.pre_tokenizer = WhitespaceSplit()
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer).save_pretrained(folder)
+    learner = Learner(folder, 4, seed=3)
+    assert learner.rehearsed == [], "every prompt has an id that no row of the embedding has"
+    train_step.train(learner, None, None, [[make_trace(1)]], PLAN)
+
+    del words["assistant"]
+    tokenizer = Tokenizer(WordLevel(words, unk_token="<7>"))
+    tokenizer.pre_tokenizer = WhitespaceSplit()
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer).save_pretrained(folder)
+    learner = Learner(folder, 4, seed=5)
+    assert len(learner.rehearsed) == 28 and all(len(text.top_p) == 32 for text in learner.rehearsed)
+
+
+def test_a_drafter_that_cannot_write_learns_freely(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(*_: object) -> None:
+        raise RuntimeError("no memory")
+
+    monkeypatch.setattr(rehearsal, "written", fails)
+    learner = Learner(folder, 4, seed=11)
+    _, _, steps = train_step.train(learner, None, None, [[make_trace(1)]] * 2, PLAN)
+    train_step.train(learner, None, None, [[make_trace(1)]], PLAN)
+    assert len(steps) == 2 and steps[0].grad_norm > 0
+    assert caplog.text.count("learn without being held") == 1 and "no memory" in caplog.text
+
+
+def test_a_large_drafter_writes_fewer(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rehearsal, "WORK", 1)
+    assert len(Learner(folder, 4, seed=12).rehearsed) == rehearsal.AT_ONCE

@@ -77,7 +77,8 @@ def live(pair: Pair, known: dict[tuple[str, int, int], Learner], storage: Path) 
 def main(target: str, drafter: str, storage: Path) -> None:
     torch.set_num_threads(1)
     pair, known = load_pair(target, drafter), {}
-    learner_for(known, pair.drafter.folder, None, plan_of(settings(storage)))
+    # its texts are written here, before the lives fork
+    _ = learner_for(known, pair.drafter.folder, None, plan_of(settings(storage))).rehearsed
     for _ in sys.stdin:  # a line, a life
         pid = os.fork()
         if not pid:

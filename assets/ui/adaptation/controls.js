@@ -116,7 +116,7 @@ const panel =
         ? el("details", el("summary", el("b", group.title), el("span.small", group.help)), body)
         : body;
     });
-    host.append(el("h3", title), el("p.small", lead), alert, ...boxes);
+    host.append(el("h3", title), ...(lead ? [el("p.small", lead)] : []), alert, ...boxes);
     host.classList.add("steering");
     return {
       update: value => {

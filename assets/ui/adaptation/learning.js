@@ -47,6 +47,7 @@ widgets.trainer = (host, { trigger }) => {
       host.dataset.state = s.state;
       learned.versions[s.domain] = `v${s.version} ${s.last_swap}`;
       learned.seen[s.domain] = s.requests_seen;
+      learned.shown = s.loaded ? s.domain : null;
       const unlearned =
         s.loaded &&
         {

@@ -41,7 +41,7 @@ const show = (lanes, { lead, notes, words, again, extra, gain, value = ratio => 
   const focused = document.activeElement; // a prompt that was pressed stays in the page, but loses the focus on the way
   fill(
     replay.body(),
-    el("p.caption", lead),
+    lead && el("p.caption", lead),
     figure,
     el(
       "div.race-lanes",
@@ -270,7 +270,8 @@ const unlearned =
   "The fresh small model guesses here, so before and after are the same. Teach it a topic, or ask a few more things, and look again.";
 replay.views.change = turn => {
   const { line = "default", version } = turn.answer.meta;
-  if (!version && learned.versions[line]?.startsWith("v0 ")) return refuse(unlearned); // at once, with nothing measured
+  if (!version && learned.shown === line && learned.versions[line].startsWith("v0 "))
+    return refuse(unlearned); // at once, with nothing measured
   waiting("This question is answered with the small model as it came and as it is now…");
   const measure = async () => {
     const two = await replay.fresh(turn);

@@ -17,7 +17,7 @@ performance.now = () => {
 document.addEventListener("keydown", event => {
   if (event.key === "Tab")
     for (const one of document.querySelectorAll("[role=tab]"))
-      one.tabIndex = one.ariaSelected === "true" ? 0 : -1;
+      one.tabIndex = one.getAttribute("aria-selected") === "true" ? 0 : -1;
   const tab = event.target.closest?.("[role=tab]");
   if (!tab || event.ctrlKey || event.metaKey || event.altKey) return;
   const tabs = [...tab.closest("[role=tablist]").querySelectorAll("[role=tab]:enabled")],

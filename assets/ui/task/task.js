@@ -81,7 +81,7 @@ const begin = next => {
   draw();
 };
 
-board.forgotten = () => begin(0);
+board.forgotten = () => !board.busy && begin(0);
 
 // ── what comes ──────────────────────────────────────────────────────────────────────────────────────────────
 const take = value => {
@@ -457,7 +457,7 @@ widgets.task = (host, context) => {
     const [steps, tokens] = [0, 1].map(i => Math.round(sums.reduce((sum, one) => sum + one[i], 0)));
     total.hidden = !tokens;
     fill(total, counted(steps, tokens));
-    const words = board.busy ? doing(live) : done.length ? kept(done.length) : "";
+    const words = board.busy && live ? doing(live) : done.length ? kept(done.length) : "";
     if (words !== spoken) status.textContent = spoken = words;
   };
   const kept = count =>

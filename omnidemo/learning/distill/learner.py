@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from omnidemo.learning.distill.rehearsal import Text, written
+from omnidemo.learning.distill.rehearsal import Text, texts
 from omnidemo.learning.distill.worker import TrainingPlan
 from omnidemo.models.adapters.adapter_state import AdapterState
 
@@ -75,9 +75,9 @@ class Learner:
 
     @cached_property
     def rehearsed(self) -> list[Text]:
-        """Texts of the base drafter, which is loaded for them."""
+        """Texts of the base drafter, which is loaded for them; none where it cannot write them."""
         self.load(self.initial.weights)
-        return written(self, *self._source)
+        return texts(self, *self._source)
 
     def completed(self, adapter: AdapterState | None) -> AdapterState:
         """The adapter with fresh LoRA matrices (which change nothing) where an imported one lacks them."""

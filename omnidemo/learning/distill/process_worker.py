@@ -179,8 +179,8 @@ class ProcessWorker(Worker):
     def _ended(self, process: subprocess.Popen[bytes]) -> WorkerError:
         """What is said of a process that closed its pipe. It is made sure that it has ended."""
         self._kill()
-        with contextlib.suppress(OSError):
-            for pipe in (process.stdin, process.stdout):
+        for pipe in (process.stdin, process.stdout):
+            with contextlib.suppress(OSError):
                 assert pipe
                 pipe.close()
         return WorkerError(

@@ -153,7 +153,7 @@ def _step(
             loss.total.backward()
     norm = 0.0 if not count else math.nan
     if math.isfinite(total) and count:
-        if plan.rehearsal:
+        if plan.rehearsal and learner.rehearsed:
             (plan.rehearsal * rehearsal.loss(learner, learner.rehearsed, number)).backward()
         norm = float(torch.nn.utils.clip_grad_norm_(learner.parameters.values(), plan.clip))
         if math.isfinite(norm):
