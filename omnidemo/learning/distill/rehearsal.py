@@ -1,5 +1,6 @@
-"""What the base drafter writes behind prompts of the project. A line is held to it while it learns, because
-answers of one kind would cost the guesses of all others ("learning without forgetting", 1606.09282)."""
+"""What the base drafter writes behind prompts of the project. A line is held to these texts while it learns:
+answers of one kind would cost the guesses of all others. The method is "learning without forgetting"
+(1606.09282)."""
 
 from __future__ import annotations
 
