@@ -219,5 +219,9 @@ class FakeWorker(Worker):
         self.moves.append((time.monotonic(), False))
         self._running.set()
 
+    def stood(self) -> float:
+        """Seconds that it was paused in all."""
+        return sum(end[0] - start[0] for start, end in zip(self.moves[::2], self.moves[1::2], strict=True))
+
     def close(self) -> None:
         self._running.set()

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 ADAPTABLE = [name for name, control in CONTROLS.items() if control.learns]
 WARM_UPDATES = 4  # over which the learning rate of a new line grows
 POLL_SECONDS = 0.01  # longest time until an answer is noticed
+# A worker beside answers runs and rests in turns: answers are 0.9 × as fast then, 0.6 × beside one that only
+# has a low priority (lab/notebook/learning-a-task.md).
+TURN_SECONDS, REST_SECONDS = 0.1, 0.3
 # learning rate and steps of the quickest pace: the defaults of the settings
 QUICK = (Settings.model_fields["learning_rate"].default, Settings.model_fields["steps_per_update"].default)
 
@@ -161,13 +164,14 @@ class Worker:
 
 
 class PauseController:
-    """Delays one update while `busy()` (an answer is being written), by at most `patience` seconds in all:
-    even niced, training would slow an answer. The trainer's state is "waiting" then; "paused" means that
-    somebody stopped updates on the page (`Distiller.pause`).
+    """Holds one update back while `busy()` (an answer is being written): even niced, training would slow it.
+    The update stands still, by at most `patience` seconds in all, and then gets a quarter of the time. Its
+    state is "waiting" while it stands still; "paused" means that somebody stopped updates on the page
+    (`Distiller.pause`).
 
-    First `wait()`, then `with controller:` around the worker's call. With a patience of 0 both do nothing;
-    the second does nothing for a worker that cannot pause. `paused_seconds`: how long the worker was stopped.
-    `on_pause(True)` is called when it stops, `on_pause(False)` when it resumes.
+    First `wait()`, then `with controller:` around the worker's call, which does nothing for a worker that
+    cannot pause. `paused_seconds`: how long the worker was stopped. `on_pause(True)` is called when it stands
+    still, `on_pause(False)` when it goes on.
     """
 
     def __init__(
@@ -191,7 +195,7 @@ class PauseController:
         self._left -= time.monotonic() - began
 
     def __enter__(self) -> PauseController:
-        if self._left > 0 and self.worker.can_pause:
+        if self.worker.can_pause:
             self._thread = threading.Thread(target=self._run, name="pause controller", daemon=True)
             self._thread.start()
         return self
@@ -202,20 +206,23 @@ class PauseController:
             self._thread.join()
 
     def _run(self) -> None:
-        while self._left > 0 and not self._done.wait(POLL_SECONDS):
+        while not self._done.wait(POLL_SECONDS if self._left > 0 else TURN_SECONDS):
             if self.busy():
-                self._stop()
+                if self._left > 0:
+                    self._stop(self._left, self.on_pause)
+                else:
+                    self._stop(REST_SECONDS)
 
-    def _stop(self) -> None:
-        """Stop the worker until the answer, the update or patience has ended."""
+    def _stop(self, longest: float, told: Callable[[bool], None] = lambda stands: None) -> None:
+        """Stop the worker until the answer, the update or the time has ended."""
         began = time.monotonic()
         try:
             self.worker.pause()
-            self.on_pause(True)
-            while not self._done.wait(POLL_SECONDS) and self.busy() and time.monotonic() - began < self._left:
+            told(True)
+            while not self._done.wait(POLL_SECONDS) and self.busy() and time.monotonic() - began < longest:
                 pass
         finally:  # nobody else would resume the process
             self.worker.resume()
             seconds = time.monotonic() - began
             self._left, self.paused_seconds = self._left - seconds, self.paused_seconds + seconds
-            self.on_pause(False)
+            told(False)
