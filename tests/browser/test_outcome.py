@@ -314,7 +314,8 @@ def test_what_compare_says_of_runs(
         (
             "default",
             0,
-            "learns from what is asked and taught here, but for topics with a small model of their own.",
+            "is the fresh one, for it has learned nothing here; it learns from what is asked and taught here,"
+            " but for topics with a small model of their own.",
         ),
         ("poetry", 3, "is the one of the topic “poetry”, and learns from that alone."),
     ],
@@ -331,7 +332,7 @@ def test_compare_says_in_plain_words_what_todays_small_model_learns_from(
     with visitor(browser, app) as page:
         found = page.evaluate(note, [line, version])
     assert f"Today’s small model {said}" in found and "memory" not in found and "default" not in found
-    assert ("is the fresh one" in found) == (version == 0)
+    assert ("is the fresh one" in found) == (version == 0) and found.count("Today’s small model") == 1
 
 
 def test_no_lane_ties_with_one_whose_runs_differ_too_much(browser: Browser, app: App) -> None:

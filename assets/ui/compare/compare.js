@@ -196,8 +196,8 @@ const axis = (longest, width) => {
 // What has taught the small model of today's lane, which is that of one adapter line.
 const learnsFrom = line =>
   line === "default"
-    ? "Today’s small model learns from what is asked and taught here, but for topics with a small model of their own."
-    : `Today’s small model is the one of the topic “${line}”, and learns from that alone.`;
+    ? "learns from what is asked and taught here, but for topics with a small model of their own"
+    : `is the one of the topic “${line}”, and learns from that alone`;
 
 // ── the table of both modes ─────────────────────────────────────────────────────────────────────────────────
 const spread = ([middle, low, high], form) => [
@@ -339,14 +339,17 @@ widgets.compare = (host, context) => {
     );
     rule();
     const ranges = s.lanes?.some(brackets) ? "; in brackets the least and the most of them" : "";
+    const today = [
+      s.lanes?.some(one => one.method === "ngram-exact" && one.version === 0) &&
+        "is the fresh one, for it has learned nothing here",
+      !visitor.guest && s.line && learnsFrom(s.line),
+    ].filter(Boolean);
     note.hidden = !s.methods?.length;
     note.textContent = joined(
       [
         single && longest && "All bars share one clock.",
         !s.base && "Without the lane “Without guessing” there is no speedup: tick it to get one.",
-        s.lanes?.some(one => one.method === "ngram-exact" && one.version === 0) &&
-          "Today’s small model is the fresh one, for it has learned nothing here.",
-        !visitor.guest && s.line && learnsFrom(s.line),
+        today.length && `Today’s small model ${today.join("; it ")}.`,
         single &&
           longest &&
           s.runs > 1 &&

@@ -43,11 +43,10 @@ widgets.visitor = (host, { trigger }) => {
     enter.hidden = !enter.hidden;
     if (!enter.hidden) field.focus();
   });
-  const dot = el("span", " · ");
-  host.append(el("p.small", notice, " ", remove, dot, open), really.box, enter, said);
+  host.append(el("p.small", notice, " ", remove, " ", open), really.box, enter, said);
   visitor.watch(() => {
     notice.textContent = visitor.notice;
     host.hidden = !visitor.public;
-    open.hidden = dot.hidden = visitor.operator;
+    open.hidden = visitor.operator;
   });
 };
