@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -206,10 +207,18 @@ class _Torture:
 
     def _stop_trainer(self) -> None:
         """A training process that hangs; the kill that follows must not leave it behind."""
-        stopped = self.server.signal_trainer(signal.SIGSTOP)
-        self.report.note(
-            "training processes that hang", stopped and self._answers(), "" if stopped else "there was none"
-        )
+        stopped, done = self.server.signal_trainer(signal.SIGSTOP), threading.Event()
+
+        def again() -> None:  # the app lets it go on after each of its rests
+            while not done.wait(0.05):
+                self.server.signal_trainer(signal.SIGSTOP)
+
+        stopping = threading.Thread(target=again)
+        stopping.start()
+        held = stopped and self._answers()
+        done.set()
+        stopping.join()
+        self.report.note("training processes that hang", held, "" if stopped else "there was none")
 
     def _lock(self) -> None:
         """Another program holds the database for longer than a write waits."""

@@ -536,7 +536,7 @@ def test_a_step_stands_still_while_an_answer_is_written_but_not_for_ever(make: M
     until(lambda: len(child.moves) == 2)
     owner.in_flight = True
     # though the chat goes on: what is left of its patience has ended
-    until(lambda: distiller.status().version == 1)
+    rests_at(distiller, 1)
     whole = time.monotonic() - began
     assert [moved for _, moved in child.moves[:4]] == [True, False, True, False]
     stood = child.stood()
@@ -554,6 +554,7 @@ def test_a_step_beside_answers_takes_turns_with_them(make: Make) -> None:
     while distiller.status().version == 0:
         assert distiller.status().state != "waiting"  # it goes on, if slowly
         time.sleep(0.01)
+    rests_at(distiller, 1)
     whole, stood = time.monotonic() - began, child.stood()
     assert len(child.moves) >= 6 and child.moves[-1][1] is False
     assert 0.5 < stood / whole < 0.9

@@ -553,6 +553,38 @@ def test_a_process_that_hangs_as_it_starts_is_replaced(
     assert light.train(folder, None, None, ONE, NOTHING)[1].step == 1
 
 
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="the system cannot stop a process")
+def test_a_process_that_hangs_is_noticed_although_it_rests_most_of_the_time(
+    light: ProcessWorker, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = subprocess.Popen
+    silent = (
+        "import pickle, sys, time; pickle.dump(None, sys.stdout.buffer); sys.stdout.flush(); time.sleep(60)"
+    )
+    commands = [[sys.executable, "-c", silent]]
+    monkeypatch.setattr(
+        subprocess,
+        "Popen",
+        lambda command, **options: start(commands.pop() if commands else command, **options),
+    )
+    light.patience, done = 0.3, threading.Event()
+
+    def rest() -> None:
+        while not done.wait(0.03):
+            light.pause()
+            done.wait(0.1)
+            light.resume()
+
+    resting = threading.Thread(target=rest)
+    resting.start()
+    with pytest.raises(WorkerError, match="no sign of life"):
+        light.train(folder, None, None, ONE, NOTHING)
+    done.set()
+    resting.join()
+    light.patience = 60.0
+    assert light.train(folder, None, None, ONE, NOTHING)[1].step == 1
+
+
 def test_a_request_that_takes_too_long_is_given_up(light: ProcessWorker, folder: Path) -> None:
     light.train(folder, None, None, ONE, NOTHING)
     first, light.timeout = light.pid, 0.6

@@ -111,8 +111,8 @@ widgets.trainer = (host, { trigger }) => {
             "cost to a chat",
             s.chat_cost == null ? "not measured" : signed(s.chat_cost),
             s.chat_cost == null
-              ? "How much longer a round takes while a step runs; measured when both happen at once"
-              : `How much longer a round took while a step ran, over ${plural(s.chat_rounds, "round")}`,
+              ? "How much longer rounds take while an update is under way; measured when both happen at once"
+              : `How much longer rounds took while an update was under way, over ${plural(s.chat_rounds, "round")}`,
           ],
           [
             "rolled back",

@@ -72,7 +72,8 @@ GROUPS = (
             most=1_000,
         ),
         "patience": Control(
-            "Patience, seconds", "How long answers without a pause may hold an update up.",
+            "Patience, seconds",
+            "How long answers without a pause may hold an update up. Then it runs a quarter of the time.",
             only_when=("training", ("idle",)), most=3_600,
         ),
     }),

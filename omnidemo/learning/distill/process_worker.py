@@ -44,7 +44,8 @@ class ProcessWorker(Worker):
         seconds without a sign of life, both without pauses, the process is replaced."""
         super().__init__()
         self.nice, self.timeout, self.patience = NICE if nice is None else nice, timeout, patience
-        self._last_sign = time.monotonic()  # of life
+        self._last_sign = time.monotonic()  # of life; time that it stood still does not count
+        self._stopped_at: float | None = None  # since when it stands still
         self._in_request = False
         self._process: subprocess.Popen[bytes] | None = None
         self._ready = False  # whether the process has started and may be paused
@@ -61,7 +62,7 @@ class ProcessWorker(Worker):
 
     @property
     def silent(self) -> float:
-        return time.monotonic() - self._last_sign if self._in_request and not self._paused else 0.0
+        return time.monotonic() - self._last_sign if self._in_request and self._stopped_at is None else 0.0
 
     def pause(self) -> None:
         """Stop the process where it is, until `resume`."""
@@ -99,9 +100,7 @@ class ProcessWorker(Worker):
             began = time.monotonic()
             with contextlib.suppress(TimeoutError):
                 return answer.result(POLL_SECONDS)
-            if self._paused:
-                self._last_sign = time.monotonic()
-            else:
+            if self._stopped_at is None:
                 left -= time.monotonic() - began
             if self.silent > self.patience:
                 raise TimeoutError(
@@ -163,6 +162,7 @@ class ProcessWorker(Worker):
             ) from error
         with self._state_lock:  # from here on `_kill` finds it
             self._process, self._ready, closed = process, False, self._closed
+            self._stopped_at = None
         if closed:
             self._kill()
         assert process.stdout
@@ -173,7 +173,7 @@ class ProcessWorker(Worker):
         with self._state_lock:
             self._ready = True
             if self._paused:
-                _signal(process, True)
+                self._stop(process, True)
         return process
 
     def _ended(self, process: subprocess.Popen[bytes]) -> WorkerError:
@@ -198,7 +198,18 @@ class ProcessWorker(Worker):
         with self._state_lock:
             self._paused = paused
             if self._process and self._ready and self._process.poll() is None:
-                _signal(self._process, paused)
+                self._stop(self._process, paused)
+
+    def _stop(self, process: subprocess.Popen[bytes], still: bool) -> None:
+        """Stop the process, or let it go on. The state lock is held."""
+        now = time.monotonic()
+        if still and self._stopped_at is None:
+            self._stopped_at = now
+        elif not still and self._stopped_at is not None:
+            self._last_sign = min(now, self._last_sign + now - self._stopped_at)
+            self._stopped_at = None
+        with contextlib.suppress(ProcessLookupError):
+            process.send_signal(signal.SIGSTOP if still else signal.SIGCONT)
 
 
 def _environment() -> dict[str, str]:
@@ -209,8 +220,3 @@ def _environment() -> dict[str, str]:
     }
     own |= {"CUDA_VISIBLE_DEVICES": "", "HF_HUB_OFFLINE": "1", "TQDM_DISABLE": "1"}
     return os.environ | TRAINING_ENVIRONMENT | own
-
-
-def _signal(process: subprocess.Popen[bytes], paused: bool) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        process.send_signal(signal.SIGSTOP if paused else signal.SIGCONT)

@@ -27,7 +27,7 @@ class TrainerStatus:
     mode: str = "idle"
     domain: str = "default"
     rolled_back: int = 0  # versions
-    chat_cost: float | None = None  # how much longer a round took beside an update: 0.1 is 10 %
+    chat_cost: float | None = None  # how much longer rounds took beside an update: 0.1 is 10 %
     chat_rounds: int = 0  # rounds beside an update
     gain: float | None = None  # expected from the next update: relative change of tokens/s
     shifts: int = 0  # topic shifts

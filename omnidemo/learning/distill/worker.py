@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 # Settings of training that may change while the app runs.
 ADAPTABLE = [name for name, control in CONTROLS.items() if control.learns]
 WARM_UPDATES = 4  # over which the learning rate of a new line grows
-POLL_SECONDS = 0.01  # longest time until an answer is noticed
+POLL_SECONDS = 0.01  # longest time until an answer is noticed, while there is patience
 # A worker beside answers runs and rests in turns: answers are 0.9 × as fast then, 0.6 × beside one that only
 # has a low priority (lab/notebook/learning-a-task.md).
 TURN_SECONDS, REST_SECONDS = 0.1, 0.3
@@ -114,6 +114,7 @@ class Worker:
     """
 
     can_pause = True  # whether a call stops where it is while the worker is paused
+    shares_cores = True  # whether answers are computed on its cores
 
     def __init__(self) -> None:
         self.turn = threading.Lock()  # held for an update or a measurement; taken before any other lock
@@ -165,13 +166,13 @@ class Worker:
 
 class PauseController:
     """Holds one update back while `busy()` (an answer is being written): even niced, training would slow it.
-    The update stands still, by at most `patience` seconds in all, and then gets a quarter of the time. Its
-    state is "waiting" while it stands still; "paused" means that somebody stopped updates on the page
-    (`Distiller.pause`).
+    The update waits, for at most `patience` seconds in all, and then gets a quarter of the time beside a long
+    answer, if `shares_cores`. Its state is "waiting" for that patience; "paused" means that somebody stopped
+    updates on the page (`Distiller.pause`).
 
     First `wait()`, then `with controller:` around the worker's call, which does nothing for a worker that
-    cannot pause. `paused_seconds`: how long the worker was stopped. `on_pause(True)` is called when it stands
-    still, `on_pause(False)` when it goes on.
+    cannot pause. `paused_seconds`: how long the worker was stopped. `on_pause(True)` is called when it waits,
+    `on_pause(False)` when it goes on, and neither in turns.
     """
 
     def __init__(
@@ -210,7 +211,7 @@ class PauseController:
             if self.busy():
                 if self._left > 0:
                     self._stop(self._left, self.on_pause)
-                else:
+                elif self.worker.shares_cores:
                     self._stop(REST_SECONDS)
 
     def _stop(self, longest: float, told: Callable[[bool], None] = lambda stands: None) -> None:

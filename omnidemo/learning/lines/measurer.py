@@ -37,7 +37,7 @@ Key = tuple[str, int, str]  # domain ("" for the fresh drafter), version, topic
 class Measurer:
     """The measurements of one pair. `worker()`: the worker that measures now. `line(domain)`: the versions of
     a line. While the pair answers, a measurement waits (and pauses, where its worker can) for at most
-    `patience` seconds. Errors are logged, but `agree` raises. Thread-safe."""
+    `patience` seconds, and then takes turns with it. Errors are logged, but `agree` raises. Thread-safe."""
 
     def __init__(
         self, pair: Pair, settings: Settings, store: Store, worker: Callable[[], Worker],

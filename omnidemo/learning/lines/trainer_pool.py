@@ -50,6 +50,7 @@ class TrainerPool:
         self.settings = settings = self._possible(settings)
         device = pair.drafter.device
         self._worker = InProcessWorker(str(device)) if device.type == "cuda" else ProcessWorker()
+        self._worker.shares_cores = pair.here
         # measures in the mode `inline`, which starts no process
         self._inline_worker = InProcessWorker()
         self._cost = ChatCost()
