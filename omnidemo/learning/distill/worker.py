@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 ADAPTABLE = [name for name, control in CONTROLS.items() if control.learns]
 WARM_UPDATES = 4  # over which the learning rate of a new line grows
 POLL_SECONDS = 0.01  # longest time until an answer is noticed, while there is patience
-# A worker beside answers runs and rests in turns: answers are 0.92 × as fast then, 0.58 × beside one that only
-# has a low priority (lab/notebook/learning-a-task.md).
+# A worker beside answers runs and rests in turns: answers are 0.92 × as fast then, and 0.58 × beside one that
+# only has a low priority (lab/notebook/learning-a-task.md).
 TURN_SECONDS, REST_SECONDS = 0.1, 0.3
 # learning rate and steps of the quickest pace: the defaults of the settings
 QUICK = (Settings.model_fields["learning_rate"].default, Settings.model_fields["steps_per_update"].default)
