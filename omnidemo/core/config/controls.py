@@ -73,7 +73,8 @@ GROUPS = (
         ),
         "patience": Control(
             "Patience, seconds",
-            "How long answers without a pause may hold an update up. Then it runs a quarter of the time.",
+            "How long answers without a pause may hold an update up. Then the update runs a quarter of the"
+            " time.",
             only_when=("training", ("idle",)), most=3_600,
         ),
     }),

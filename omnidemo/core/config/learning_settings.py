@@ -16,8 +16,8 @@ class LearningSettings(BaseSettings):
         "When the drafter trains: idle (no request is running), concurrent (beside requests), inline (at the"
         " end of each answer), off.")
     patience: float = Field(20.0, ge=0, le=1e6, description=
-        "Training `idle`: seconds for which answers without a pause hold an update up. Then it runs a quarter"
-        " of the time.")
+        "Training `idle`: seconds for which answers without a pause hold an update up. Then the update runs"
+        " a quarter of the time.")
     cost_aware: bool = Field(True, description=
         "Learn only while the expected gain in speed pays for the training.")
     update_interval: int = Field(4, ge=1, le=1_000_000, description=

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict, deque
 from collections.abc import Hashable
-from statistics import fmean as mean
+from statistics import fmean
 
 import numpy as np
 
@@ -138,7 +138,7 @@ class ChatCost:
         update)."""
         met = [(key, list(values)) for key, values in list(self._met.items())]
         ratios = [
-            (len(values), mean(values) / mean(quiet))
+            (len(values), fmean(values) / fmean(quiet))
             for key, values in met
             if len(values) >= 3 and len(quiet := list(self._quiet.get(key, ()))) >= 3
         ]

@@ -172,7 +172,7 @@ class PauseController:
 
     First `wait()`, then `with controller:` around the worker's call, which does nothing for a worker that
     cannot pause. `paused_seconds`: how long the worker was stopped. `on_pause(True)` is called when it waits,
-    `on_pause(False)` when it goes on, and neither in turns.
+    `on_pause(False)` when it goes on. Turns call neither.
     """
 
     def __init__(
