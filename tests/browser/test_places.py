@@ -365,3 +365,29 @@ def test_the_curves_axis_can_be_read_on_a_phone(
         labels = come(context, served).evaluate(draw, [state, width])
     assert len(labels) == 3 or (width < 400 and len(labels) == 2)
     assert all(one[1] + 6 <= other[0] for one, other in pairwise(labels))
+
+
+def test_a_topic_without_a_measurement_shows_a_sentence_and_no_number(
+    browser: Browser, served: Served
+) -> None:
+    draw = """state => { const host = document.createElement('div'); document.body.append(host);
+        omni.widgets.hero(host, { trigger() {} }).update(JSON.stringify(state));
+        return host.innerText.split("\\n").filter(Boolean); }"""
+    state = {
+        "topic": "code",
+        "label": "code",
+        "taught": True,
+        "learns": True,
+        "replays": True,
+        "fresh": None,
+        "today": None,
+        "points": [],
+        "topics": [],
+        "names": {},
+        "chosen": "",
+    }
+    with someone(browser, **PHONE) as context:
+        assert come(context, served).evaluate(draw, state) == [
+            "The small model on “code”",
+            "The app measures this topic while no request is running, and draws the curve then.",
+        ]

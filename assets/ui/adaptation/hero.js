@@ -172,7 +172,7 @@ widgets.hero = (host, { trigger }) => {
   const draw = () => {
     const s = state;
     if (!s) return;
-    const known = s.taught && (s.fresh || s.points.length);
+    const known = s.taught && (Boolean(s.fresh) || s.points.length > 0);
     const head = el(
       "h3",
       { title: known ? HELP(s) : null },
