@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PRETTIER := npx --yes prettier@3.10.1
 
-.PHONY: help run test test-narrow test-long check format clean smollm2
+.PHONY: help run test test-narrow test-long check format sizes clean smollm2
 
 help:
 	@echo "make run       install what the app needs and start it (http://127.0.0.1:7860); TARGET=small, or any model, names its target"
@@ -13,6 +13,7 @@ help:
 	@echo "make test-long the long ones: visits in a browser, Ray, the torture"
 	@echo "make check     lint and types"
 	@echo "make format    lay the code out and fix what ruff can fix"
+	@echo "make sizes     write down how many lines each wing has"
 	@echo "make clean     remove .venv and caches; storage/ stays"
 
 run: $(VENV)/.run-ready smollm2
@@ -40,6 +41,9 @@ format: $(VENV)/.dev-ready
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(PRETTIER) --write 'assets/ui/**/*.{js,css}' 'tests/page/*.mjs'
+
+sizes: $(VENV)/.dev-ready
+	$(BIN)/python -m tests.support.sizes
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
