@@ -160,7 +160,6 @@ def models(as_json: Annotated[bool, typer.Option("--json", help="Print a JSON li
 
 
 app.command()(fetch_commands.fetch)
-app.command()(check_commands.advise)
 app.command()(check_commands.check_backend)
 app.command()(measure_commands.compare)
 app.command()(measure_commands.adapt)

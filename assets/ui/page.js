@@ -25,7 +25,6 @@ export { showMethod } from "./chat/panels.js";
 export { speeds } from "./chat/speeds.js";
 export { compare } from "./compare/compare.js";
 export { historyTab } from "./history/history.js";
-export { advice } from "./models/advice.js";
 export { models } from "./models/models.js";
 export { replay } from "./replay/replay.js";
 export { pressDownload } from "./shared/fields.js";

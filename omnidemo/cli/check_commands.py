@@ -1,22 +1,15 @@
-"""The commands check-backend, space-check and advise."""
+"""The commands check-backend and space-check."""
 
 from __future__ import annotations
 
-import json
 import os
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from omnidemo.cli.common import collect, collected, loaded, read_settings, show
+from omnidemo.cli.common import collected, read_settings
 from omnidemo.cli.options import Drafter, DraftLength, Storage, Target
-
-if TYPE_CHECKING:
-    from omnidemo.core.config import Settings
-    from omnidemo.serving.advisor.advice import Advice
-    from omnidemo.serving.advisor.trial import Trial
 
 
 def check_backend(
@@ -101,108 +94,3 @@ def space_check(
     if report.stops:
         raise typer.Exit(1)
     typer.echo("Nothing here would stop it from starting on a Space.")
-
-
-def advise(
-    target: Annotated[
-        str,
-        typer.Argument(
-            help="The target: bundled name, Hub id, GGUF file, or folder with or without weights."
-        ),
-    ],
-    drafters: Annotated[
-        list[str] | None, typer.Argument(help="Drafters to judge; default: the catalogue's smaller ones.")
-    ] = None,
-    draft_length: DraftLength = None,
-    try_it: Annotated[
-        bool, typer.Option("--try", help="Load the best of them (this may download it) and measure.")
-    ] = False,
-    topic: Annotated[
-        str, typer.Option(help="With --try: maths, code, sql, summaries, letters, explain, howto or mixed.")
-    ] = "mixed",
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-) -> None:
-    """Rank drafters for a target before any weights are downloaded: modelled speedups, overlap of the
-    vocabularies, warnings."""
-    settings = read_settings(draft_length=draft_length, training="off")
-    from omnidemo.serving.advisor import advice
-    from omnidemo.serving.advisor.overlap import prompts_of
-
-    prompts_of(topic, 1)  # refuses a wrong topic before any file is read
-    found = advice.advise(target, drafters or (), settings)
-    if not as_json:
-        _print(found)
-    tried = _try(found, settings, topic) if try_it else None
-    if as_json:
-        print(
-            json.dumps(
-                {"advice": asdict(found), "trial": asdict(tried) if tried else None},
-                ensure_ascii=False,
-                indent=2,
-                default=str,
-            )
-        )
-    elif tried:
-        _print_trial(found.candidates[0].model.name, tried)
-
-
-def _print(found: Advice) -> None:
-    from omnidemo.serving.advisor.advice import ACCEPTANCES
-
-    target = found.target
-    typer.echo(
-        f"{target.name}: {target.parameters / 1e6:,.0f} M parameters ({target.source}),"
-        f" {found.bytes / 1e6:,.0f} MB here."
-    )
-    for warning in found.warnings:
-        typer.echo(f"  ! {warning}")
-    modelled = [f"α {acceptance}" for acceptance in ACCEPTANCES]
-    lines = [
-        [str(rank), one.model.name, f"{one.bytes / 1e6:,.0f} MB", f"{one.cost:.3f}",
-            *(f"{times:.2f}×" for times in one.modelled),
-         "never" if one.pays_from is None else f"α {one.pays_from:.2f}",
-         one.overlap.words if one.overlap else "not known"]
-        for rank, one in enumerate(found.candidates, 1)
-    ]  # fmt: skip
-    show(("", "drafter", "weights", "c", *modelled, "pays from", "tokens that fit"), lines)
-    for rank, one in enumerate(found.candidates, 1):
-        notes = [f"! {warning}" for warning in one.warnings] + [
-            f"reported: {report}" for report in one.reported
-        ]
-        typer.echo(
-            "\n".join([f"{rank} {one.model.name}", *(f"  {note}" for note in notes)] if notes else []),
-            nl=bool(notes),
-        )
-    typer.echo("\n".join(found.assumptions))
-    if shown := {one.overlap.source for one in found.candidates if one.overlap}:
-        typer.echo(f"Tokens that fit: {'; '.join(sorted(shown))}.")
-
-
-def _try(found: Advice, settings: Settings, topic: str) -> Trial:
-    from omnidemo.core.config import GREEDY
-    from omnidemo.serving.advisor import trial
-    from omnidemo.serving.advisor.overlap import prompts_of
-    from omnidemo.serving.comparison import compare
-    from omnidemo.serving.measuring.report_tables import counted
-
-    best = found.candidates[0]
-    typer.echo(f"\nTrying {best.model.name} …", err=True)
-    pair = loaded(settings, target=found.target.name, drafter=best.model.name, compiled=True)
-    options = GREEDY.options | {"max_new_tokens": trial.TOKENS, "draft_length": settings.draft_length}
-    options |= {"seconds": trial.SECONDS}
-    prompts = prompts_of(topic, trial.PROMPTS)
-    measured = compare(pair, prompts, trial.METHODS, **options)  # type: ignore[arg-type]
-    results = collect(counted(measured, "answers", len(prompts) * len(trial.METHODS)))
-    return trial.summed_up(results, settings.draft_length, best.cost, topic)
-
-
-def _print_trial(drafter: str, tried: Trial) -> None:
-    def number(value: float | None, form: str = ".2f") -> str:
-        return "–" if value is None else format(value, form)
-
-    typer.echo(
-        f"{drafter}: {number(tried.acceptance, '.0%')} of judged guesses right, {number(tried.per_round)}"
-        f" tokens a round, {number(tried.plain, '.0f')} tokens/s plain and {number(tried.speculative, '.0f')}"
-        f" with it: {number(tried.speedup)}×, where {number(tried.modelled)}× is modelled at this share"
-        f" ({tried.source})."
-    )

@@ -5,11 +5,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
-
-from transformers import AutoConfig
 
 from omnidemo.core.catalogue_file import entries
 from omnidemo.models.model_files import MARGIN, SMALLER, check_memory
@@ -79,22 +75,6 @@ def check_room(name: str, least: Need, whole: Need, free: float, place: str, pac
             str(whole).rstrip(","),
             free / 1e9,
         )
-
-
-def conversation_in(folder: Path, itemsize: float, most: int | None = None) -> int:
-    """Bytes of a conversation that fills the window of the model in a folder, or has at most `most` tokens; 0
-    where its configuration does not say."""
-    try:
-        config = _config_in(folder, (folder / "config.json").stat().st_mtime_ns)
-        window = context_limit(config)
-        return cache_bytes(config, min(window, most or window), int(itemsize))
-    except Exception:  # damaged JSON, unknown type, own code: loading reports it
-        return 0
-
-
-@lru_cache(256)
-def _config_in(folder: Path, time: int) -> Any:
-    return AutoConfig.from_pretrained(folder, trust_remote_code=False)
 
 
 def cache_bytes(config: Any, positions: int, itemsize: int) -> int:

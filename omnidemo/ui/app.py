@@ -25,7 +25,6 @@ from omnidemo.ui.errors import ENGINE, Events
 from omnidemo.ui.guard import around
 from omnidemo.ui.shell import build_shell, load_ready, longest_answer, widget
 from omnidemo.ui.tabs import adaptation_tab, chat_tab, compare_tab, history_tab, settings_panel, task_tab
-from omnidemo.ui.tabs.advice_panel import build_advice
 from omnidemo.ui.tabs.better_panel import build_better
 from omnidemo.ui.tabs.models_panel import build_models
 from omnidemo.ui.tabs.visitor_panel import build_visitor, public_services, routes
@@ -66,7 +65,6 @@ def build_app(services: Services | PublicServices) -> gr.Blocks:
         shell = build_shell(services, page)
         build_better(services, shell)
         build_models(services, shell)
-        build_advice(services, shell)
         build_visitor(services, shell)
         with gr.Tabs(elem_id="omni-tabs"):
             for title, module in (

@@ -391,7 +391,6 @@ def test_spread() -> None:
         (["generate", "hi", "--method", "magic"], ["magic", "ngram-exact"]),
         (["generate", "hi", "--target", "bundled/zebra"], ["bundled/zebra", "git checkout assets/models"]),
         (["generate", "hi", "--target", "bundled/a"], ["bundled/a", "take bundled/large or auto instead"]),
-        (["advise", "bundled/a"], ["bundled/a", "take bundled/large or auto instead"]),
         (["generate", "hi", "--target", "./nowhere"], ["./nowhere"]),
         (["generate", "hi", "--draft-length", "99"], ["OMNIDEMO_DRAFT_LENGTH", "99"]),
         (["generate", "hi", "--max-new-tokens", "few"], ["--max-new-tokens", "integer"]),

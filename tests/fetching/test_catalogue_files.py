@@ -43,7 +43,7 @@ def entry(
     entry = replace(in_parts(index, [data[:100_000], data[100_000:]]), known=known)
     listed: dict[str, Any] = {
         "name": entry.hub_name, "known": known, "title": entry.title, "role": "target", "parameters": 100_000,
-        "bytes": entry.bytes, "licence": entry.licence, "author": entry.author, "family": "tiny",
+        "bytes": entry.bytes, "licence": entry.licence, "author": entry.author,
         "short": entry.name, "sha256": entry.sha256, "default": True,
     }  # fmt: skip
     monkeypatch.setattr(catalogue, "fetchables", lambda: (entry,))

@@ -59,7 +59,6 @@ FLOORS: list[set[str]] = [
 ]
 FLOORS += [
     {"api", "serving/measuring", "serving/endpoint", "serving/hosting"},
-    {"serving/advisor"},
     {"ui/figures"},
     {"ui"},
     {"cli"},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,9 +23,8 @@ _headers: dict[tuple[object, ...], GgufFile] = {}  # by a path and what its file
 @dataclass(frozen=True, slots=True)
 class GgufFile:
     """A GGUF file on this machine. `name`: its public name; `spec`: the name by which another process finds
-    it; `embedding`: numbers of an input embedding that is not the output's too; `packed_bytes`: bytes of its
-    packed weights, None where they are not packed; `reason`: why it cannot be used, one sentence, or empty;
-    `note`: as in `Place`."""
+    it; `packed_bytes`: of its packed weights, None where they are not packed; `reason`: why it cannot be
+    used, one sentence, or empty; `note`: as in `Place`."""
 
     path: Path
     spec: str
@@ -36,7 +34,6 @@ class GgufFile:
     type_name: str = ""
     bytes: int = 0
     parameters: int = 0
-    embedding: int = 0
     packed_bytes: int | None = None
     architecture: str = ""
     tokens: int = 0
@@ -91,9 +88,6 @@ def _described(header: Header, unread: GgufFile) -> GgufFile:
         type_name=header.type_name,
         bytes=header.bytes,
         parameters=header.parameters,
-        embedding=math.prod(embedding.shape)
-        if embedding is not None and "output.weight" in header.tensors
-        else 0,
         packed_bytes=packed,
         architecture=header.architecture,
         tokens=len(tokens)

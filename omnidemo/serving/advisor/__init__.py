@@ -1,2 +1,0 @@
-"""Which drafter suits a target, by configurations, tokenizers and headers of weight files. No weights are
-read."""
