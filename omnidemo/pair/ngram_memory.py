@@ -34,7 +34,6 @@ class NgramMemory:
 
     def attach(self, store: Store) -> None:
         self._store = store
-        store.when_renewed(self.save_again)
         with self._lock:
             # Models of these names may have had other tokenizers.
             stored, rows = store.load_ngrams(*self._names), len(self._map.drafters)
@@ -66,12 +65,6 @@ class NgramMemory:
                 changed, removed = self._shared().take_changes()
             if changed or removed:
                 self._store.save_ngrams(*self._names, changed, removed)
-
-    def save_again(self) -> None:
-        """Write all n-grams to a store that has lost them."""
-        with self._lock:
-            self._shared().forget_saved()
-        self.save()
 
 
 def remember(ngrams: NgramCache, done: Round) -> None:

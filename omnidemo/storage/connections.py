@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
-import time
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -60,22 +58,8 @@ def make_engine(address: str | Path) -> Engine:
 def _on_connect(connection: Any, _: Any) -> None:
     # `_on_begin` begins transactions, because the driver's own begin comes too late
     connection.isolation_level = None
-    for pragma in ("foreign_keys=ON", "synchronous=NORMAL"):
+    for pragma in ("journal_mode=WAL", "foreign_keys=ON", "synchronous=NORMAL"):
         connection.execute(f"PRAGMA {pragma}")
-
-
-def enable_write_ahead(cursor: Any) -> None:
-    """Switch the file to write-ahead logging for good; outside a transaction only."""
-    # SQLite does not wait here: of several processes that switch at once, all but one get "locked".
-    until = time.monotonic() + LOCK_SECONDS
-    while True:
-        try:
-            cursor.execute("PRAGMA journal_mode=WAL").fetchall()
-            return
-        except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or time.monotonic() > until:
-                raise
-        time.sleep(0.02)
 
 
 def _on_begin(connection: Connection) -> None:

@@ -22,22 +22,14 @@ from alembic.migration import MigrationContext
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from omnidemo.storage import postgres
-from omnidemo.storage.connections import (
-    beside,
-    enable_write_ahead,
-    first_line,
-    inode,
-    is_down,
-    make_engine,
-    next_step,
-)
+from omnidemo.storage.connections import beside, first_line, inode, is_down, make_engine, next_step
 from omnidemo.storage.tables import METADATA
 
 T = TypeVar("T")
 Rows = list[dict[str, Any]]
 MIGRATIONS = Path(__file__).parent / "migrations"
 BATCH = 200  # most writes in one transaction
+OLDEST = "0011"  # the first revision that is read
 log = logging.getLogger(__name__)
 _upgrading = threading.Lock()  # alembic's context is one per process
 
@@ -53,6 +45,10 @@ class StoreStatus:
     lost: int
 
 
+class OlderDatabase(ValueError):
+    """One sentence: an older version wrote the database."""
+
+
 @dataclass(slots=True, eq=False)
 class _Write:
     run: Callable[[Connection], Any]
@@ -61,24 +57,27 @@ class _Write:
 
 class Database:
     """`submit` queues a write and returns at once; `read` sees committed data, or returns a default. Neither
-    raises errors of the database."""
+    raises errors of the database. OlderDatabase where an older version wrote it; then nothing is changed."""
 
     def __init__(self, url: str | Path, retry_seconds: float, queue_size: int) -> None:
         self.url = url
         self._retry, self._most = retry_seconds, queue_size
         self._engine: Engine | None = None
         self.file: Path | None = None  # of SQLite; None for other databases
-        self._inode: int | None = None  # of the opened file; on PostgreSQL the number of a table
-        # whether the opened file has disappeared and is not replaced yet: a new file may get its inode
-        self._missed = False
-        self._log_inode: int | None = None  # of its write-ahead log at the last look
+        self._inode: int | None = None  # of the opened file
         self._opened, self._ok, self._message = False, True, ""
         self._note = ""  # the status message of a working database
         self._queue: deque[_Write] = deque()
         self._submitted = self._finished = self._lost = 0
         self._closing = self._nudged = False
         self._wake = threading.Condition()
-        self._try_open()
+        try:
+            self._open()
+        except OlderDatabase:
+            self._reset()
+            raise
+        except Exception as error:  # such as a bad URL, a missing driver, a failed migration
+            self._failed(error)
         self._thread = threading.Thread(target=self._work, name="store-writer", daemon=True)
         self._thread.start()
         atexit.register(self.close)
@@ -114,7 +113,7 @@ class Database:
         engine = self._engine
         if not self._opened or engine is None:
             return default
-        if self._moved():
+        if self._moved():  # the writer opens the other one
             with self._wake:
                 self._nudged = True
                 self._wake.notify_all()
@@ -154,76 +153,57 @@ class Database:
                 self.file = Path(self._engine.url.database or "")
         if self.file is not None:
             self.file.parent.mkdir(parents=True, exist_ok=True)
-            with self._engine.connect() as connection:
-                cursor = connection.connection.cursor()
-                enable_write_ahead(cursor)
-                if not self._ok and (found := cursor.execute("PRAGMA quick_check(1)").fetchall()) != [
-                    ("ok",)
-                ]:
-                    raise sqlite3.DatabaseError(f"the file is malformed: {found[0][0]}")
         config = Config()
         config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
         with _upgrading, self._engine.execution_options(write=True).begin() as connection:
+            if self.file is not None and not self._ok:
+                found = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar()
+                if found != "ok":
+                    raise sqlite3.DatabaseError(f"the file is malformed: {found}")
             config.attributes["connection"] = connection
-            if MigrationContext.configure(connection).get_current_revision() is None:
+            revision = MigrationContext.configure(connection).get_current_revision()
+            if revision is None:
                 METADATA.create_all(connection)
                 command.stamp(config, "head")
+            elif revision < OLDEST:
+                raise OlderDatabase(
+                    f"{self.file or 'the database'} was written by an older OmniDemo, which this one does not"
+                    " read, and is left as it is; go on with the older one, or name another folder in"
+                    " OMNIDEMO_STORAGE (another database in OMNIDEMO_DATABASE_URL)"
+                )
             else:
                 command.upgrade(config, "head")
-            known = postgres.identity(connection) if self.shared else None
-        self._inode = inode(self.file) if self.file is not None else known
+        self._inode = inode(self.file) if self.file is not None else None
         self._opened = True
 
     def _try_open(self) -> bool:
-        """Open the database, and again where its file was deleted or replaced."""
+        """Open the database where it is not open, and again where its file was deleted or replaced."""
         try:
             if self._opened and self._moved():
-                self._missed = True
+                assert self.file is not None
                 self._reset()
-                self._drop_log()
+                for ending in ("-wal", "-shm"):  # SQLite would apply them to the other file
+                    beside(self.file, ending).unlink(missing_ok=True)
+                self._note = (
+                    f"The database `{self.file}` was deleted or replaced; since {time.strftime('%H:%M')}"
+                    " another one holds what comes, without the history before."
+                )
             if not self._opened:
-                before = self._inode
                 self._open()
-                if self._missed or (before is not None and self._inode != before):
-                    self._missed = False
-                    place = f" `{self.file}`" if self.file is not None else ""
-                    self._note = (
-                        f"The database{place} was deleted or replaced; since {time.strftime('%H:%M')} another"
-                        " one holds what comes, without the history before."
-                    )
-                    self._renewed()
-        except Exception as error:  # such as a bad URL, a missing driver, a failed migration
+        except Exception as error:
             log.debug("opening the database failed", exc_info=error)
             self._failed(error)
             return False
         return True
 
-    def _renewed(self) -> None:
-        """Called by the writer after another file has replaced the database."""
-
     def _moved(self) -> bool:
         """Whether the opened file was deleted or replaced."""
-        if self.file is None:
-            return False
-        if inode(self.file) != self._inode:
-            return True
-        self._log_inode = inode(beside(self.file, "-wal"))
-        return False
+        return self.file is not None and inode(self.file) != self._inode
 
     def _reset(self) -> None:
         self._opened = False
         if self._engine is not None:
             self._engine.dispose()
-
-    def _drop_log(self) -> None:
-        """Remove the write-ahead log of a replaced file, which SQLite would apply to the new file."""
-        if (
-            self.file is not None
-            and self._log_inode is not None
-            and inode(beside(self.file, "-wal")) == self._log_inode
-        ):
-            for ending in ("-wal", "-shm"):
-                beside(self.file, ending).unlink(missing_ok=True)
 
     def _failed(self, error: Exception) -> None:
         self._reset()

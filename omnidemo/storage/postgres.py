@@ -59,11 +59,6 @@ def lock_writers(connection: Connection) -> None:
     connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({WRITERS})")
 
 
-def identity(connection: Connection) -> int:
-    """A number that differs in another database of the same name, and after tables were made anew."""
-    return int(connection.exec_driver_sql("SELECT 'requests'::regclass::oid::bigint").scalar_one())
-
-
 def is_down(error: Exception) -> bool | None:
     """Whether PostgreSQL failed and not one write; None for errors of other origin."""
     code = getattr(getattr(error, "orig", None), "sqlstate", None)

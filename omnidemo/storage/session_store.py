@@ -22,7 +22,7 @@ ANSWER_SECONDS = 10.0  # longest wait for the result of a write
 class SessionStore(LineStore):
     """The part of `Store` for sessions."""
 
-    def __init__(self, url: str | Path, retry_seconds: float, queue_size: int) -> None:
+    def __init__(self, url: str | Path, *, retry_seconds: float = 3.0, queue_size: int = 5000) -> None:
         self._private: set[str] = set()  # opted out in this process, valid while the database is down too
         super().__init__(url, retry_seconds, queue_size)
 

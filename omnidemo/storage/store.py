@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import logging
-import weakref
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -30,7 +28,6 @@ from omnidemo.storage.tables import (
     utc,
 )
 
-log = logging.getLogger(__name__)
 CURVE = [
     "created_at", "kind", "method", "domain", "tokens", "acceptance_rate", "alpha", "block_efficiency",
     "tokens_per_second",
@@ -42,23 +39,6 @@ CURVE = [
 class Store(SessionStore):
     """Writes return at once and run in one thread; reads see committed data. Neither raises errors of the
     database: `status` names them, and up to `queue_size` writes wait until it works again."""
-
-    def __init__(self, url: str | Path, *, retry_seconds: float = 3.0, queue_size: int = 5000) -> None:
-        self._to_renew: list[weakref.WeakMethod[Callable[[], object]]] = []
-        super().__init__(url, retry_seconds, queue_size)
-
-    def when_renewed(self, write_again: Callable[[], object]) -> None:
-        """Call a method after the database was deleted or replaced, to write its data again, while its object
-        lives."""
-        self._to_renew.append(weakref.WeakMethod(write_again))
-
-    def _renewed(self) -> None:
-        for method in self._to_renew:
-            if (write_again := method()) is not None:
-                try:
-                    write_again()
-                except Exception as error:  # the other methods are called all the same
-                    log.warning("after the database was replaced: %s", error)
 
     def record_request(self, record: RequestRecord, agreed: bool = False) -> None:
         """Store a request and its rounds, both or neither, and its session, if new. The tokens of the rounds

@@ -87,12 +87,6 @@ class VersionStore:
             version_folders.write_note(line.folder, "active", active)
             version_folders.write_note(line.folder, "trusted", trusted)
 
-    def tell_all(self, target: str, drafter: str) -> None:
-        """Store all versions of a pair in a database that was deleted or replaced. Loss curves and effects
-        are lost."""
-        for domain in self.domains(target, drafter):
-            self.line(target, drafter, domain).tell()
-
     def visitors(self) -> dict[str, float]:
         """The lines of visitors over all pairs, with the UNIX time of their last change."""
         changed: dict[str, float] = {}

@@ -147,10 +147,6 @@ class NgramCache:
         self._changed.clear()
         self._refill()
 
-    def forget_saved(self) -> None:
-        """Count every entry as changed: the stored ones are gone."""
-        self._changed = set(self._entries)
-
     def take_changes(self) -> tuple[list[NgramEntry], list[int]]:
         """(changed entries, removed target ids) since the last call, for the store."""
         changed = [

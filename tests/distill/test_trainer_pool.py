@@ -23,7 +23,6 @@ from omnidemo.learning.lines.trainer_pool import TrainerPool
 from omnidemo.pair.pair import Pair
 from omnidemo.serving.pair_loading import attach_storage, build_pair
 from omnidemo.storage.store import Store
-from tests.support.row_counts import row_counts
 
 NAMES = ("maths", "code", "stories")
 
@@ -339,34 +338,3 @@ def test_the_history_knows_the_lines(pair: Pair, lines: TrainerPool, store: Stor
         json.loads((lines.get("maths").versions.folder / "v000001" / "manifest.json").read_text())["domain"]
         == "maths"
     )
-
-
-def test_a_database_that_was_deleted_gets_ngrams_and_adapters_again(
-    lines: TrainerPool, pair: Pair, store: Store, tmp_path: Path
-) -> None:
-    pair.generate("the small duck swims", max_new_tokens=40, temperature=1.0, seed=1)
-    for domain in (*NAMES[:2], "default"):
-        for number in range(2):
-            pair.generate(f"duck {number}", max_new_tokens=12, domain=domain)
-            lines.run_pending(domain)
-    names = (pair.target.name, pair.drafter.name)
-    assert store.flush()
-    known = {domain: [one.version for one in store.adapters(*names, domain)] for domain in lines.names()}
-    active, grams = store.active_version(*names), len(store.load_ngrams(*names))
-    assert any(known.values()) and grams
-    (tmp_path / "omnidemo.db").unlink()
-    row_counts(store)
-    for _ in range(200):  # the deleted file answers until the new one is there
-        kept = {domain: [one.version for one in store.adapters(*names, domain)] for domain in lines.names()}
-        if (
-            (tmp_path / "omnidemo.db").exists()
-            and store.flush()
-            and kept == known
-            and len(store.load_ngrams(*names)) == grams
-        ):
-            break
-        time.sleep(0.05)
-    assert {
-        domain: [one.version for one in store.adapters(*names, domain)] for domain in lines.names()
-    } == known
-    assert store.active_version(*names) == active and len(store.load_ngrams(*names)) == grams

@@ -127,7 +127,6 @@ def test_of_another_tokenizer_nothing_is_taken_from_the_store() -> None:
     kept, cache = [(2, (0, 1)), (3, (0, 0)), (99, (1, 0))], NgramCache(len(NESTED.drafter) + 2)
     store: Any = SimpleNamespace(
         load_ngrams=lambda *names: [NgramEntry(*one, 0, 0, 0, 0) for one in kept],
-        when_renewed=lambda call: None,
     )
     NgramMemory(lambda: cache, NESTED.map, ("target", "drafter"), threading.Lock()).attach(store)
     assert {one.target_id: one.drafter_ids for one in cache} == {2: (0, 1)}

@@ -64,7 +64,6 @@ class TrainerPool:
         self._waiting: dict[str, list[Trace]] = {}  # fresh traces of closed lines
         self._paused, self._closed = set[str](), False
         self.versions.share(*self._names)
-        store.when_renewed(self._tell_all)
 
     def _possible(self, settings: Settings) -> Settings:
         """The settings for this pair: the pace of its drafter on its target, and no training of a drafter
@@ -233,9 +232,6 @@ class TrainerPool:
     ) -> None:
         self._pair.publish(version, weights, head, domain=domain)
         self.measurer.swapped(domain, version)
-
-    def _tell_all(self) -> None:
-        self.versions.tell_all(*self._names)
 
     def _settings_of(self, domain: str) -> Settings:
         if not owned(domain):
