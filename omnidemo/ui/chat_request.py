@@ -22,9 +22,9 @@ Text = Annotated[str, AfterValidator(check_text)]
 
 class Question(BaseModel):
     """A question of the page; a field that is missing has its default. `target`, `drafter` and the method of
-    `options` are those of the settings where they are empty. `line`: a topic line. `only_faster`: guess only
-    where that is faster (`Settings.policy`). `options`: of `GenerationConfig`, by name, None for the default;
-    the seed as it was typed."""
+    `options` are those of the settings where they are empty. `line`: a topic line. `likely`: guess wherever a
+    guess is likely to be right (`Settings.policy`). `options`: of `GenerationConfig`, by name, None for the
+    default; the seed as it was typed."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
@@ -38,7 +38,7 @@ class Question(BaseModel):
     line: Text | None = None
     learn: bool = True
     keep: bool = True
-    only_faster: bool = False
+    likely: bool = False
     options: dict[str, Any] = {}
 
     @classmethod

@@ -60,7 +60,7 @@ class Shell:
     # its script looks every 2 s whether there is news of what is kept, and not in hidden browser tabs
     pair: gr.HTML
     # of all answers of this page: whether they guess only where that is faster; the Chat tab has it
-    only_faster: gr.Checkbox
+    likely: gr.Checkbox
     kept: list[Kept] = field(default_factory=list)
 
     def keep(
@@ -235,10 +235,10 @@ def build_shell(services: PublicServices, page: gr.Blocks) -> Shell:
         )
         widget("facts")
     session = gr.Textbox(visible=False, elem_id="omni-session")
-    faster = gr.Checkbox(
-        False, label=text.ONLY_FASTER, info=text.HELP["only_faster"], elem_id="omni-faster", render=False
+    likely = gr.Checkbox(
+        False, label=text.LIKELY, info=text.HELP["likely"], elem_id="omni-likely", render=False
     )
-    shell = Shell(page, session, target, drafter, pair, faster)
+    shell = Shell(page, session, target, drafter, pair, likely)
     page.load(None, None, [session], js=script("() => page.session()"), **PRIVATE)
     _load_pairs(services, shell)
     return shell

@@ -84,7 +84,7 @@ TRAINER: dict[str, str] = {
     "converged": "done for now", "off": "off", "failed": "stopped by an error",
 }  # fmt: skip
 
-ONLY_FASTER = "Guess only where it is faster"
+LIKELY = "Show every likely guess"
 # Where "omni-" and the name are the id of a picker, its help is a hover title, to keep the bars low.
 HELP: dict[str, str] = {
     "target": "The big model. It decides every token of the answer.",
@@ -96,9 +96,9 @@ HELP: dict[str, str] = {
     ),
     "learn": "The small model learns from the answers of this chat, while learning is switched on.",
     "keep": "Keep what you ask from now on in the history, with answers and figures.",
-    "only_faster": (
-        "Off, this page guesses wherever a guess is likely to be right, so an answer may take longer than"
-        " without guessing."
+    "likely": (
+        "On, the page guesses wherever a guess is likely to be right, so an answer may take longer than"
+        " without guessing. Off, it guesses only where that is faster."
     ),
     "figures": "Keep the figures of what you ask from now on in the history; texts are never stored here.",
 }

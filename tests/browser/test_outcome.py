@@ -76,7 +76,7 @@ def test_a_pasted_text_is_copied_in_a_colour_that_can_be_read(
         )
 
 
-def test_a_switch_says_whether_the_clock_decides_on_guesses(browser: Browser, app: App) -> None:
+def test_a_switch_shows_guesses_that_do_not_pay(browser: Browser, app: App) -> None:
     """It is of this page alone, and stands beside the answer that it has drafted."""
 
     def policy() -> str:
@@ -84,16 +84,16 @@ def test_a_switch_says_whether_the_clock_decides_on_guesses(browser: Browser, ap
         return str(json.loads(settings)["draft_policy"])
 
     with visitor(browser, app) as page:
-        switch = page.get_by_label("Guess only where it is faster")
+        switch = page.get_by_label("Show every likely guess")
         expect(switch).to_be_hidden()  # before there is an answer
         ask(page, "Who are you?")
-        assert policy() == "chance"
-        expect(page.locator("#omni-faster")).to_contain_text(
+        assert policy() == "cost"
+        expect(page.locator("#omni-likely")).to_contain_text(
             "an answer may take longer than without guessing"
         )
         switch.check()
         ask(page, "Who are you?")
-        assert policy() == "cost"
+        assert policy() == "chance"
 
 
 def test_an_answer_without_a_guess_says_why_and_nothing_else(browser: Browser, app: App) -> None:

@@ -38,7 +38,7 @@ test("an answer without a guess says why", () => {
   const why = guessing => outcomeOf({ figures: alone, end: { guessing } })[1];
   assert.match(why("none"), /the method chosen never guesses/);
   assert.match(why("alone"), /would not have been faster here/);
-  assert.match(why("on"), /No guess was likely enough/);
+  assert.match(why("on"), /No guess seemed worth a try/);
   assert.equal(outcomeOf({ figures: null }), null);
 });
 

@@ -510,11 +510,11 @@ def test_what_is_no_question_is_refused_in_a_sentence(question: Any, said: str) 
 
 
 @pytest.mark.parametrize(
-    ("setting", "only_faster", "policy"),
-    [("auto", False, "chance"), ("auto", True, "cost"), ("fixed", False, "fixed"), ("cost", False, "cost")],
+    ("setting", "likely", "policy"),
+    [("auto", False, "cost"), ("auto", True, "chance"), ("fixed", True, "fixed"), ("head", False, "head")],
 )
-def test_the_page_guesses_where_guesses_are_likely_right_unless_somebody_set_something_else(
-    setting: Any, only_faster: bool, policy: str
+def test_the_page_guesses_where_it_pays_unless_somebody_wants_something_else(
+    setting: Any, likely: bool, policy: str
 ) -> None:
     from omnidemo.ui.running_answers import Running
     from omnidemo.ui.tabs import compare_tab, traffic_panel
@@ -524,8 +524,8 @@ def test_the_page_guesses_where_guesses_are_likely_right_unless_somebody_set_som
     pair, asked = ("bundled/large", "bundled/drafter"), list[dict[str, Any]]()
     services.play = lambda **options: iter([asked.append(options)][:0])  # type: ignore[method-assign]
     services.compare = lambda **options: iter([asked.append(options)][:0])  # type: ignore[method-assign]
-    switch = [True] if only_faster else []
-    list(ask(services, "hello", Running(), only_faster=only_faster))
+    switch = [True] if likely else []
+    list(ask(services, "hello", Running(), likely=likely))
     list(traffic_panel.player(services, Running())("s", "r", *pair, "maths", 1, *switch))
     given = ("s", "r", *pair, lambda: ["hello"], ["ngram-exact"], 0.0, 0, 8, 0, *switch)
     list(compare_tab._run(services, Running(), *given))

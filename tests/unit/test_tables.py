@@ -86,28 +86,27 @@ def test_an_option_that_is_a_setting_has_the_same_limits() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "page", "faster", "elsewhere"),
+    ("given", "usual", "likely"),
     [
-        ({}, "chance", "cost", "cost"),
-        ({"draft_policy": "auto"}, "chance", "cost", "cost"),
-        ({"draft_policy": "cost"}, "cost", "cost", "cost"),
-        ({"draft_policy": "fixed"}, "fixed", "fixed", "fixed"),
+        ({}, "cost", "chance"),
+        ({"draft_policy": "auto"}, "cost", "chance"),
+        ({"draft_policy": "chance"}, "chance", "chance"),
+        ({"draft_policy": "fixed"}, "fixed", "fixed"),
     ],
 )
-def test_the_page_drafts_by_chance_and_everybody_else_by_cost_unless_one_policy_is_set(
-    given: dict[str, Any], page: str, faster: str, elsewhere: str
+def test_answers_are_drafted_by_cost_and_every_likely_guess_by_chance_unless_one_policy_is_set(
+    given: dict[str, Any], usual: str, likely: str
 ) -> None:
     settings = Settings(**given)
-    assert settings.policy(on_page=True) == page and settings.policy() == elsewhere
-    assert settings.policy(on_page=True, only_faster=True) == faster
+    assert settings.policy() == usual and settings.policy(likely=True) == likely
     drafting = settings.drafting
-    assert drafting["draft_policy"] == elsewhere and drafting["longest_draft"] == settings.longest_draft
-    assert GenerationConfig.of(**drafting).draft_policy == elsewhere
+    assert drafting["draft_policy"] == usual and drafting["longest_draft"] == settings.longest_draft
+    assert GenerationConfig.of(**drafting).draft_policy == usual
 
 
 def test_an_operator_sets_the_policy_of_the_page_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMNIDEMO_DRAFT_POLICY", "confidence")
-    assert Settings().policy(on_page=True) == Settings().policy() == "confidence"
+    assert Settings().policy(likely=True) == Settings().policy() == "confidence"
 
 
 def test_controls_are_settings_and_columns_have_one_place_each() -> None:

@@ -25,8 +25,7 @@ const none = (figures, guessing) =>
     none: "Nothing was guessed: the method chosen never guesses.",
     off: "Nothing was guessed: guessing is switched off.",
     alone: "Guessing would not have been faster here, so the big model wrote alone.",
-  })[guessing] ??
-  (figures.tokens > 1 ? "No guess was likely enough to be right, so the big model wrote alone." : "");
+  })[guessing] ?? (figures.tokens > 1 ? "No guess seemed worth a try, so the big model wrote alone." : "");
 
 // How fast an answer was, where that was measured: {value, words, spread, side: 1 where the whole range is faster, -1 slower, 0 neither}. Where the passes differ by more than
 // WILD, something else has kept the machine busy: where then some were faster and some slower they tell nothing.

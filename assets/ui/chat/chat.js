@@ -74,12 +74,12 @@ chat.before = turn => {
 // The question as the server's `chat` takes it (ui/chat_request.py): the fields of the page by their names, and what only the browser knows.
 chat.question = (names, values) => {
   const given = Object.fromEntries(names.map((name, place) => [name, values[place]]));
-  const { target: big, drafter: small, line, learn, keep, only_faster, ...options } = given;
+  const { target: big, drafter: small, line, learn, keep, likely, ...options } = given;
   const [target, drafter] = pair.names ?? [big, small],
     { user: message = "", system = "", run = "" } = live ?? {};
   const asked = { message, history: chat.before(live), system, session: session(), run },
     changed = { ...options, ...manner.changed(target) };
-  return { ...asked, target, drafter, line, learn, keep, only_faster, options: changed };
+  return { ...asked, target, drafter, line, learn, keep, likely, options: changed };
 };
 chat.current = () => [session(), live?.run ?? ""];
 // A second click on Send, which has become Stop in its place, stops nothing.

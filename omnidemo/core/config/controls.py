@@ -44,8 +44,8 @@ GROUPS = (
         "draft_policy": Control(
             "How far to guess ahead",
             "A guess costs time. “What pays for itself” knows the price of a step and makes no guess that"
-            " costs more than it saves. By the switch: on the page as long as it is likely to be right,"
-            " unless “Guess only where it is faster” is on, and elsewhere what pays for itself.",
+            " costs more than it saves. By the switch: what pays for itself, and as long as it is likely to"
+            " be right where “Show every likely guess” is on.",
             {
                 "auto": "by the switch on the page",
                 "fixed": "a fixed number of tokens", "confidence": "as long as the drafter is sure",

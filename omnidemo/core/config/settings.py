@@ -76,8 +76,8 @@ class Settings(LearningSettings):
     draft_policy: Literal["auto", Policy] = Field("auto", description=
         "How long a draft gets: fixed (a number of tokens), confidence (as long as the drafter is sure),"
         " chance (as long as it is likely to be right), cost (what pays for itself) or head (by the"
-        " acceptance head); auto is chance on the page, unless a visitor wants only guesses that are faster,"
-        " and cost elsewhere.")
+        " acceptance head); auto is cost, and chance for a repeated task and where a visitor of the page"
+        " wants every likely guess.")
     draft_length: DraftLength = Field(4, description=
         "Drafter tokens per round of the policy `fixed`; 0: nothing is guessed.")
     longest_draft: LongestDraft = Field(14, description=
@@ -186,13 +186,13 @@ class Settings(LearningSettings):
         wide = self.backend == "reference" or self.dtype not in ("auto", "float32")
         return self.compact in ("auto", "both") and not wide
 
-    def policy(self, on_page: bool = False, only_faster: bool = False) -> Policy:
-        """The draft policy of an answer that names none. `auto` on the page drafts wherever a guess is likely
-        to be right, so that guesses are seen on every machine; elsewhere, and where the visitor wants
-        `only_faster`, it drafts only where that is faster by its prices."""
+    def policy(self, likely: bool = False) -> Policy:
+        """The draft policy of an answer that names none. `auto` drafts only where that is faster by its
+        prices; where a visitor wants every `likely` guess it drafts wherever a guess is likely to be
+        right."""
         if self.draft_policy != "auto":
             return self.draft_policy
-        return "chance" if on_page and not only_faster else "cost"
+        return "chance" if likely else "cost"
 
     @property
     def drafting(self) -> dict[str, Any]:

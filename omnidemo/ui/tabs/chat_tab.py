@@ -125,7 +125,7 @@ def _answer(services: PublicServices, running: Running, question: Question) -> I
             domain=read_line(question.line),
             learn=question.learn and settings.training != "off",
             keep=question.keep,
-            draft_policy=settings.policy(on_page=True, only_faster=question.only_faster),
+            draft_policy=settings.policy(question.likely),
             **pair,
             **options,
         )
@@ -156,10 +156,10 @@ def _speeds(services: PublicServices, keys: str) -> str:
 def _keep_notices(services: PublicServices, shell: Shell, notice: gr.HTML) -> None:
     """Keep up to date what the settings say of a chat: what becomes of it, and whether it has a switch."""
     shell.keep(  # hidden where the settings say how far to guess ahead
-        shell.only_faster,
+        shell.likely,
         lambda: services.settings.draft_policy,
         [],
-        "only_faster",
+        "likely",
         draw=lambda policy: gr.Checkbox(visible=policy == "auto"),
     )
     shell.keep(
@@ -182,7 +182,7 @@ def build(services: PublicServices, shell: Shell) -> None:
             privacy = privacy_switches(services)
         with gr.Column(scale=3, min_width=300, elem_id="omni-side"):
             widget("answer")
-            shell.only_faster.render()
+            shell.likely.render()
             speeds, keys = widget("speeds", visible="hidden"), gr.Textbox(visible=False, label="answers")
             curve = widget("hero", events=("look",))  # tokens per step on the probe prompts of a topic
             player = widget("teach", traffic_panel.first(services), events=("play", "halt"))
@@ -195,7 +195,7 @@ def build(services: PublicServices, shell: Shell) -> None:
         **settings,
         **advanced,
         **privacy,
-        "only_faster": shell.only_faster,
+        "likely": shell.likely,
     }
     question, run = gr.JSON(visible=False, label="question"), gr.Textbox(visible=False, label="run")
     js = script(f"(...values) => [page.chat.question({json.dumps([*fields])}, values)]")

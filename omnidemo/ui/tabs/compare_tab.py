@@ -43,7 +43,7 @@ def _run(
     length: float,
     most: float,
     seed: float | None,
-    only_faster: bool = False,
+    likely: bool = False,
 ) -> Iterator[tuple[Any, Any]]:
     """Yields (widget value, rows for the CSV); the rows come once, at the end, also after a stop or an
     error."""
@@ -62,7 +62,7 @@ def _run(
         "seed": 0 if seed is None else int(seed),
     }
     common = {"target": target, "drafter": drafter} | options
-    options["draft_policy"] = services.settings.policy(on_page=True, only_faster=bool(only_faster))
+    options["draft_policy"] = services.settings.policy(bool(likely))
     # the length, or the rule that finds it
     common["draft_length"] = options["draft_length"] or options["draft_policy"]
     view = ComparisonView(services, run_id, prompts, chosen, common)
@@ -186,7 +186,7 @@ def build(services: PublicServices, shell: Shell) -> None:
         with gr.Column(scale=5, min_width=320), gr.Tabs(elem_id="omni-compare-mode", elem_classes="omni-sub"):
             prompt, chips, first, batch, second = _prompts(services)
         with gr.Column(scale=5, min_width=320, elem_classes=EXPERT):
-            settings = [*_settings(services), shell.only_faster]
+            settings = [*_settings(services), shell.likely]
     panel = widget("compare", for_browser({"state": "empty"}), events=("halt",))
     rows = gr.State([])
     chips.pick(None, None, [prompt], js=script("() => page.compare.picked()"), **PRIVATE)

@@ -35,7 +35,7 @@ def player(services: PublicServices, running: Running) -> Any:
     parked: dict[Key, tuple[Iterator[Any], dict[str, Any]]] = {}  # plays between two slices
 
     def play_traffic(
-        session: str, run: str, target: str, drafter: str, topic: str, count: float, only_faster: bool = False
+        session: str, run: str, target: str, drafter: str, topic: str, count: float, likely: bool = False
     ) -> Iterator[str]:
         """Stream `count` sample prompts of a topic through the pair; JSON after each: run, state, done,
         prompt, text, figures.
@@ -63,7 +63,7 @@ def player(services: PublicServices, running: Running) -> Any:
             yield shown(state="playing")
             cancel, until = running.start(*key), time.monotonic() + SLICE_SECONDS
             if played is None:
-                policy = services.settings.policy(on_page=True, only_faster=bool(only_faster))
+                policy = services.settings.policy(bool(likely))
                 played = _begin(services, target, drafter, key[0], topic, wanted, policy, cancel)
             for index, prompt, generation in played:
                 if generation.finish_reason != "cancelled":
@@ -140,7 +140,7 @@ def wire(services: PublicServices, shell: Shell, widget: gr.HTML, name: str) -> 
     }
     played = widget.play(
         player(services, running),
-        [shell.session, run, *pair, topic, count, shell.only_faster],
+        [shell.session, run, *pair, topic, count, shell.likely],
         [widget],
         js=script(f"(...values) => {calls}.request(values)"),
         api_name=f"{name}_traffic",
