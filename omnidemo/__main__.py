@@ -164,7 +164,6 @@ app.command()(check_commands.check_backend)
 app.command()(measure_commands.compare)
 app.command()(measure_commands.adapt)
 app.command()(price_commands.prices)
-app.command()(check_commands.space_check)
 
 
 @app.command()

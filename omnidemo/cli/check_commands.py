@@ -1,15 +1,14 @@
-"""The commands check-backend and space-check."""
+"""The command check-backend."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from omnidemo.cli.common import collected, read_settings
-from omnidemo.cli.options import Drafter, DraftLength, Storage, Target
+from omnidemo.cli.options import Drafter, DraftLength, Target
 
 
 def check_backend(
@@ -72,25 +71,3 @@ def check_backend(
             typer.echo("\n".join(report.lines()))
     if not reports[-1].passed:
         raise typer.Exit(1)
-
-
-def space_check(
-    folder: Annotated[Path, typer.Argument(help="The checkout; default: this folder.")] = Path("."),
-    storage: Storage = None,
-) -> None:
-    """List the faults that would stop this checkout from starting on a Space of the Hugging Face Hub.
-
-    Checks files, requirements and variables (set them as on the Space) offline. Exits with 1 if there is a
-    fault.
-    """
-    settings = read_settings(storage=storage)
-    from omnidemo.serving.hosting.space_check import check
-
-    report = check(folder.resolve(), settings, os.environ)
-    for sentence in report.stops:
-        typer.echo(f"stops: {sentence}.")
-    for sentence in report.notes:
-        typer.echo(f"note: {sentence}.")
-    if report.stops:
-        raise typer.Exit(1)
-    typer.echo("Nothing here would stop it from starting on a Space.")

@@ -58,7 +58,7 @@ FLOORS: list[set[str]] = [
     )
 ]
 FLOORS += [
-    {"api", "serving/measuring", "serving/endpoint", "serving/hosting"},
+    {"api", "serving/measuring", "serving/endpoint"},
     {"ui/figures"},
     {"ui"},
     {"cli"},
