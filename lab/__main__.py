@@ -11,6 +11,7 @@ import typer
 
 from lab.cli import (
     experiment_commands,
+    guard_commands,
     model_commands,
     overhead_commands,
     page_commands,
@@ -42,6 +43,8 @@ for command in (
     experiment_commands.experiment,
     trial_commands.equality,
     trial_commands.torture,
+    guard_commands.ids,
+    guard_commands.turns,
     model_commands.answers,
     model_commands.tokenizer,
     model_commands.rows,

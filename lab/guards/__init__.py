@@ -1,0 +1,1 @@
+"""What holds a change to the commit before it: the same ids, and as fast."""
