@@ -115,6 +115,17 @@ def ask(page: Page, message: str) -> None:
     )
 
 
+def test_enter_of_an_input_method_sends_nothing(page: Page) -> None:
+    """Safari ends the composition before the key comes, and marks that by its code alone."""
+    page.fill("#omni-message", "にほん")
+    for key in ("Enter", "Escape"):
+        page.locator("#omni-message").dispatch_event("keydown", {"key": key, "keyCode": 229})
+    expect(page.locator("#omni-message")).to_have_value("にほん")
+    assert page.evaluate("omni.chat.turns.length") == 0
+    page.locator("#omni-message").dispatch_event("keydown", {"key": "Enter", "keyCode": 13})
+    expect(page.locator(".turn .say")).to_have_text("にほん")
+
+
 def open_chats(page: Page) -> Any:
     page.get_by_role("button", name="Chats. This one").click()
     drawer = page.get_by_role("dialog", name="Chats")

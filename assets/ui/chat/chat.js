@@ -3,7 +3,7 @@
 import { newAnswer, readLines } from "../answer/records.js";
 import { examples } from "./examples.js";
 import { manner } from "./manner.js";
-import { clickable, el, heading } from "../shared/dom.js";
+import { clickable, composing, el, heading } from "../shared/dom.js";
 import { joined, plural, random, whole } from "../shared/format.js";
 import { NO_ANSWER, alive } from "../shared/server.js";
 import { session } from "../shared/visitor.js";
@@ -377,7 +377,7 @@ widgets.chat = (host, context) => {
       }
     }, // what is being edited is not sent
     onkeydown: event => {
-      if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+      if (event.key === "Enter" && !event.shiftKey && !composing(event)) {
         event.preventDefault();
         send();
       }
@@ -419,7 +419,7 @@ widgets.chat = (host, context) => {
   return { update: chat.receive };
 };
 document.addEventListener("keydown", event => {
-  if (event.key !== "Escape" || event.defaultPrevented) return;
+  if (event.key !== "Escape" || event.defaultPrevented || composing(event)) return;
   if (busy()) chat.stop();
   else leaveEdit();
 });

@@ -1,7 +1,7 @@
 // The list of chats: open, name, delete with a way back, export.
 import { chat } from "./chat.js";
 import { chats } from "./chats.js";
-import { clickable, closesBeside, el, fill, icon, say } from "../shared/dom.js";
+import { clickable, closesBeside, composing, el, fill, icon, say } from "../shared/dom.js";
 import { when } from "../shared/fields.js";
 import { plural } from "../shared/format.js";
 
@@ -70,7 +70,7 @@ const row = one => {
   const answers = plural(one.answers, "answer");
   if (renaming === one.id) {
     const onkeydown = event => {
-      if (event.key !== "Enter" && event.key !== "Escape") return;
+      if ((event.key !== "Enter" && event.key !== "Escape") || composing(event)) return;
       event.preventDefault(); // Esc closes the field, not the list
       rename(one, event.key === "Enter" ? field.value : "");
     };

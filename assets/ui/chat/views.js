@@ -1,7 +1,7 @@
 // What stands around the answers: the row of buttons above, the system prompt, the legend; and which view of the answers is shown.
 import { hideTip } from "../answer/tokens.js";
 import { chat } from "./chat.js";
-import { clickable, el } from "../shared/dom.js";
+import { clickable, composing, el } from "../shared/dom.js";
 import { onExpert } from "../shared/expert.js";
 import { labels } from "../shared/labels.js";
 import { load, save } from "../shared/storage.js";
@@ -138,7 +138,7 @@ chat.systemField = () => {
       if (!chat.busy()) chat.keep();
     },
     onkeydown: event => {
-      if (event.key === "Escape") {
+      if (event.key === "Escape" && !composing(event)) {
         event.preventDefault();
         openSystem(false);
         parts.systemButton.focus();

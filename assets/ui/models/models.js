@@ -1,5 +1,5 @@
 // Other models: what is on this machine, what can be downloaded, what cannot be used and why; and a field for any other by its name.
-import { clickable, el } from "../shared/dom.js";
+import { clickable, composing, el } from "../shared/dom.js";
 import { askedPanel } from "../shared/fields.js";
 import { widgets } from "../shared/widgets.js";
 
@@ -39,7 +39,7 @@ widgets.models = (host, { trigger }) => {
       maxlength: 1000,
       placeholder: "~/models/name.gguf",
       value: value.error ? models.wanted : "",
-      onkeydown: event => event.key === "Enter" && send("target"),
+      onkeydown: event => event.key === "Enter" && !composing(event) && send("target"),
     });
     const send = role => use(name.value.trim(), role);
     return el(

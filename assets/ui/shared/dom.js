@@ -45,6 +45,8 @@ export const icon = (cls, label, path, act, title = label) =>
   clickable(`icon ${cls}`, picture(path), act, { "aria-label": label, title });
 // What is said where the pointer rests on a part of a drawing.
 export const hint = text => (text ? [svg("title", {}, text)] : []);
+// Whether a key belongs to an input method, such as the Enter that takes its proposal. Safari says so by the code alone.
+export const composing = event => event.isComposing || event.keyCode === 229;
 // How many steps of the big model wrote how many tokens.
 export const counted = (steps, tokens, of = " of the big model") => [
   el("b", format(steps, "count")),
