@@ -10,13 +10,15 @@ from omnidemo.core.records import STAGES, Round
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """How many times as fast as plain decoding guessing was, by passes in which both wrote the first `tokens`
-    of an answer in turns: the median, and the range `low` to `high` in which it lies (`in_turns.spread`).
-    `guessed` and `plain` are the rounds of the pass in the middle."""
+    """How many times as fast as plain decoding guessing was: an answer's tokens a step ÷ what a step cost, in
+    plain steps. The cost is that of passes in which both wrote `tokens` of the answer in turns, behind its
+    `first` tokens: all of it, or its middle. `speedup` is of the pass in the middle, whose rounds are
+    `guessed` and `plain`; the median lies between `low` and `high` (`in_turns.spread`)."""
 
     speedup: float
     low: float
     high: float
+    first: int
     tokens: int
     guessed: tuple[Round, ...]
     plain: tuple[Round, ...]

@@ -3,9 +3,10 @@ it."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from statistics import median
+from itertools import accumulate
 
 from omnidemo.core.config import GenerationConfig
 from omnidemo.core.metrics import Speed
@@ -20,10 +21,15 @@ from omnidemo.pair.ngram_memory import remember
 from omnidemo.pair.pair import Pair
 
 SECONDS = 30.0  # a page waits no longer
-BUDGET = Budget(passes=5, most=25, enough=3.0, seconds=SECONDS, least=2)  # two at least, for a spread
+BUDGET = Budget(passes=3, most=25, enough=3.0, seconds=SECONDS, least=2)  # two at least, for a spread
 STEADY = 1.1  # a page that waits wants passes until the range of their median is no wider than this
 READ = 32  # ids of a prompt that are read at once, while a new request waits; each lane begins with so many
+LANES = ("guessed", "plain")
 SHORTEST = 32  # tokens that are written again, however long that takes
+
+
+class Outdated(Exception):
+    """Another version drafts now."""
 
 
 class Repetition:
@@ -40,9 +46,13 @@ class Repetition:
         with pair._lock:
             plain = pair.prices.list.plain_beside(took)
         self._tokens = tokens_within(SECONDS / BUDGET.passes, answer, plain)
+        self._before_it = before_middle(answer.rounds, self._tokens)
+        self._begun = [token.id for done in self._before_it for token in done.tokens]
+        self._start = [*prompt, *self._begun]
+        self._speedup = partial(speedup, len(answer.token_ids) / len(answer.rounds))
 
     def measure(self, clock: Callable[[], float]) -> Speed | None:
-        """The speed by several passes; None where it was stopped, or where another version drafts now."""
+        """The speed by several passes; None where it was stopped. Raises Outdated."""
         with self._pair._lock:
             states = [
                 self._pair._conversations.fresh(
@@ -52,8 +62,8 @@ class Repetition:
             ]
             self._pair._conversations.running.append(states[0])  # training waits, as for an answer
         lanes = {
-            "guessed": partial(self._written, states[0], True),
-            "plain": partial(self._written, states[1], False),
+            name: partial(self._written, state, guess)
+            for name, state, guess in zip(LANES, states, (True, False), strict=True)
         }
         try:
             for state in states:
@@ -64,43 +74,53 @@ class Repetition:
         finally:
             with self._pair._lock:
                 self._pair._conversations.end(states[0])
-        ratios, shown = list(map(_ratio, passes)), middle(passes, _ratio)
+        shown = middle(passes, self._speedup)
         tokens = sum(len(done.tokens) for done in shown["guessed"])
-        return Speed(median(ratios), *spread(ratios), tokens, tuple(shown["guessed"]), tuple(shown["plain"]))
+        return Speed(
+            self._speedup(shown), *spread([*map(self._speedup, passes)]), len(self._begun), tokens,
+            tuple(shown["guessed"]), tuple(shown["plain"]),
+        )  # fmt: skip
 
     def _unsteady(self, made: Sequence[Mapping[str, Sequence[Round]]]) -> bool:
         if not made or not self._watched():
             return False
-        low, high = spread([*map(_ratio, made)])
+        low, high = spread([*map(self._speedup, made)])
         return high > STEADY * low
 
     def _read(self, state: DecodingState) -> None:
-        """Read the prompt in small parts. Raises Stopped."""
-        for end in range(READ, len(self._prompt), READ):
+        """Read what stands before the stretch in small parts. Raises Stopped."""
+        for end in range(READ, len(self._start), READ):
             if self._stopped():
                 raise Stopped
             with self._pair._lock:
-                state.target.start(self._prompt[:end])
+                state.target.start(self._start[:end])
 
     def _written(self, state: DecodingState, guess: bool) -> list[Round]:
         """The rounds of one lane, written as a whole. Lanes that alternated every few tokens would make plain
         rounds slower and drafts faster, because the drafter has just used the processor's cache. Raises
-        Stopped, also where another version drafts now."""
-        pair, before = self._pair, self._before
+        Stopped and Outdated."""
+        pair, before, start = self._pair, self._before, self._start
         how = {"max_new_tokens": self._tokens} | ({} if guess else {"method": BASELINE})
         asked = self._asked.model_copy(update=how)
         shared = pair._memory.of(asked.domain)
         ngrams = shared.as_of(before.clock) if guess else shared
         with pair._lock:
-            state.target.start(self._prompt[: max(1, len(self._prompt) - READ)])
-            state.start(self._prompt)
+            state.target.start(start[: max(1, len(start) - READ)])
+            state.start(start)
             line = before.line(pair, asked.domain)
             if line is None:
-                raise Stopped
-            if guess:
+                raise Outdated
+            if guess and not self._begun:
                 # as in the answer, the drafter has not read the question
                 state.drafter.read_again(line.runner.new_cache())
-            plan = plan_answer(pair, line, asked, state, len(self._prompt), ngrams, before.earlier)
+            elif guess and state.drafter.can_draft:
+                state.drafter.logits()  # reads what stands before
+            if ngrams is not shared and asked.learn:
+                for done in self._before_it:
+                    remember(ngrams, done)
+            plan = plan_answer(
+                pair, line, asked, state, len(self._prompt), ngrams, before.earlier, begun=self._begun
+            )
         steps = decode(state, plan)
         made = list[Round]()
         while not self._stopped():
@@ -127,10 +147,14 @@ def tokens_within(seconds: float, answer: Generation, plain: float | None = None
     return min(count, max(SHORTEST, int(seconds / both)))
 
 
-def _ratio(made: Mapping[str, Sequence[Round]]) -> float:
-    """Tokens/s with guessing ÷ tokens/s without, in a pass."""
-    guessed, plain = (
-        sum(len(done.tokens) for done in lane) / sum(done.seconds["total"] for done in lane)
-        for lane in (made["guessed"], made["plain"])
-    )
-    return guessed / plain
+def before_middle(rounds: Sequence[Round], tokens: int) -> Sequence[Round]:
+    """The rounds before the stretch of so many tokens in the middle of an answer."""
+    written = [*accumulate(len(done.tokens) for done in rounds)]
+    return rounds[: bisect_right(written, (written[-1] - tokens) / 2)]
+
+
+def speedup(per_step: float, made: Mapping[str, Sequence[Round]]) -> float:
+    """Of an answer of so many tokens a step, by a pass of both lanes. A step with guesses does all that a
+    plain one does, so where it took less time the machine was busy."""
+    step, plain = (sum(done.seconds["total"] for done in made[lane]) / len(made[lane]) for lane in LANES)
+    return per_step * min(1.0, plain / step)

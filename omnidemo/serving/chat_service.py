@@ -153,8 +153,9 @@ class ChatService:
             pace = generation.metrics["tokens_per_second"]
             if pace is not None and len(generation.token_ids) >= PACE_TOKENS:
                 self._paces.setdefault(pair.target.name, deque(maxlen=PACE_ANSWERS)).append(pace)
-            names = request.target, request.drafter
-            self._speeds.add(*names, read, request.options, before, generation)
+            if request.kind == "chat":
+                names = request.target, request.drafter
+                self._speeds.add(*names, read, request.options, before, generation)
 
         parts, dropped = self._written(pair, request, read), window.dropped if window else 0
         yield from listen(parts, request.page_closed, finish, request.began, dropped)

@@ -158,11 +158,16 @@ class PairPool:
             with self._lock:
                 place.users -= 1
 
+    @property
+    def users(self) -> int:
+        """How many use a pair now."""
+        return sum(place.users for place in [*self._places.values()])
+
     def end_answers(self, seconds: float) -> None:
         """As `Services.end_answers`."""
         self.ending.set()
         until = monotonic() + seconds
-        while any(place.users for place in [*self._places.values()]) and monotonic() < until:
+        while self.users and monotonic() < until:
             sleep(0.02)
 
     def all_lines(self) -> list[TrainerPool]:

@@ -8,7 +8,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
 from omnidemo.core.config import GenerationConfig
 from omnidemo.core.metrics import Speed
@@ -16,16 +16,24 @@ from omnidemo.core.records import Generation, Prompt
 from omnidemo.pair.answer_plan import Beginning
 from omnidemo.pair.pair import Pair
 from omnidemo.pair.remote.remote_pair import RemotePair
-from omnidemo.pair.repetition import Repetition
+from omnidemo.pair.repetition import Outdated, Repetition
 from omnidemo.serving.pair_pool import PairPool
 from omnidemo.storage.store import Store
 
 log = logging.getLogger(__name__)
 QUIET, PUBLIC_QUIET = 1.0, 20.0  # seconds without a request before measuring: in a private, in a public app
-KNOWN = 32  # answers whose speed is kept for the page
-AGAIN = 4  # newest answers that can be measured on request
+KNOWN = 32  # answers whose speed is kept for the page, or why there is none
+WAITING = 4  # newest answers that can be measured
 LOOK_SECONDS = 0.05
 WATCHED = 1.0  # seconds; a page that waits is seen every LOOK_SECONDS
+# Why an answer has no speed, in four words.
+ELSEWHERE = "another process wrote it"
+LATER = "newer answers came first"
+LEARNED = "small model learned meanwhile"
+OFF = "measuring is switched off"
+STOPPED = "the answer was stopped"
+BROKEN = "the measurement itself failed"
+UNKNOWN = "not measured in time"
 
 
 @dataclass(slots=True)
@@ -38,27 +46,27 @@ class _Order:
     asked: GenerationConfig
     before: Beginning
     answer: Generation
-    since: float = field(default_factory=time.monotonic)
-    waited: float | None = None  # when a page last waited for it
+    waited: float = -WATCHED  # when a page last waited for it
     stopped: bool = False
 
     @property
     def watched(self) -> bool:
         """Whether a page waits for it now."""
-        return self.waited is not None and time.monotonic() - self.waited < WATCHED
+        return time.monotonic() - self.waited < WATCHED
 
 
 class Speeds:
-    """Measures the newest answer in a thread of its own. A new request (`hold`) ends that for good, because
-    another answer will be the newest. Thread-safe. Only `lanes` waits for a measurement."""
+    """Measures the newest answers in a thread of its own, the newest one first. A new request (`hold`) ends a
+    measurement, which begins again when it is quiet. Thread-safe. Only `lanes` waits for a measurement."""
 
     def __init__(self, pool: PairPool, store: Store) -> None:
         self.public = False
         self._pool, self._store = pool, store
         self._condition = threading.Condition()
-        self._order: _Order | None = None
-        self._known: OrderedDict[str, Speed] = OrderedDict()
-        self._recent: OrderedDict[str, _Order] = OrderedDict()
+        self._orders: OrderedDict[str, _Order] = OrderedDict()  # the newest answers, by key
+        self._known: OrderedDict[str, Speed | str] = OrderedDict()  # speeds, or why there is none
+        self._now: _Order | None = None  # is being measured
+        self._asked = 0.0  # when the last request came, or was answered
         self._closing = False
         self._thread: threading.Thread | None = None
 
@@ -67,108 +75,129 @@ class Speeds:
         return None if isinstance(pair, RemotePair) else Beginning.of(pair, domain)
 
     def hold(self) -> None:
-        """A request has come: nothing is measured until its answer is there."""
+        """A request has come: nothing is measured until it is quiet again."""
         with self._condition:
-            if self._order is not None:
-                self._order.stopped = True
-                self._order = None
-            self._condition.notify_all()
+            self._asked = time.monotonic()
+            self._stop()
 
     def add(
         self, target: str, drafter: str, prompt: Prompt, asked: GenerationConfig, before: Beginning | None,
         answer: Generation,
     ) -> None:  # fmt: skip
         """Order the measurement of a finished answer with guesses."""
-        guessed = (answer.metrics.get("drafted") or 0) + (answer.metrics.get("copies_proposed") or 0)
-        if before is None or before.version != answer.adapter_version or not guessed:
-            return
-        if answer.finish_reason == "cancelled" or not self._pool.settings.measure_speed:
-            return
+        why = ""
+        if before is None:
+            why = ELSEWHERE
+        elif answer.finish_reason == "cancelled":
+            why = STOPPED
+        elif before.version != answer.adapter_version:
+            why = LEARNED
+        elif not self._pool.settings.measure_speed:
+            why = OFF
         with self._condition:
-            self._order = _Order(target, drafter, prompt, asked, before, answer)
-            self._recent[answer.key] = self._order
-            while len(self._recent) > AGAIN:
-                self._recent.popitem(last=False)
+            if why or before is None:
+                return self._note(answer.key, why)
+            if not (answer.metrics.get("drafted") or answer.metrics.get("copies_proposed")):
+                return
+            self._asked = time.monotonic()
+            self._orders[answer.key] = _Order(target, drafter, prompt, asked, before, answer)
+            while len(self._orders) > WAITING:
+                key, old = self._orders.popitem(last=False)
+                old.stopped = True
+                if key not in self._known:
+                    self._note(key, LATER)
             if self._thread is None and not self._closing:
                 self._thread = threading.Thread(target=self._run, name="speeds", daemon=True)
                 self._thread.start()
             self._condition.notify_all()
 
-    def of(self, keys: Sequence[str]) -> dict[str, Speed | None]:
-        """The known speeds of the answers with these keys; None where the measurement is ordered."""
+    def of(self, keys: Sequence[str]) -> dict[str, Speed | str | None]:
+        """The speeds of the answers with these keys, or why there is none; None where it is being
+        measured."""
         with self._condition:
-            speeds: dict[str, Speed | None] = {key: self._known[key] for key in keys if key in self._known}
-            if self._order is not None and self._order.answer.key in keys:
-                speeds.setdefault(self._order.answer.key, None)
-            return speeds
+            return {key: self._known.get(key, None if key in self._orders else UNKNOWN) for key in keys}
 
     def lanes(self, key: str, patience: float, again: bool = False) -> Speed | None:
         """The speed of an answer for a page that waits. One of the newest answers is measured now, for at
         most `patience` seconds, where its speed is unknown or wanted `again`. None where it stays unknown."""
         until = time.monotonic() + patience
         with self._condition:
-            if again:
+            order = self._orders.get(key)
+            if again and order is not None:
                 self._known.pop(key, None)
-            now, order = self._order, self._recent.get(key)
-            if order is not None and key not in self._known and (now is None or now.answer.key != key):
-                if now is not None:
-                    now.stopped = True
-                self._order = replace(order, stopped=False)
-            while key not in self._known and self._order is not None and self._order.answer.key == key:
-                self._order.waited = time.monotonic()
+            if key not in self._known and self._now is not order is not None:
+                self._stop()
+            while order is not None and key not in self._known and self._orders.get(key) is order:
+                order.waited = time.monotonic()
                 self._condition.notify_all()
-                if time.monotonic() > until:
+                if order.waited > until:
                     return None
                 self._condition.wait(LOOK_SECONDS)
-            return self._known.get(key)
+            found = self._known.get(key)
+            return found if isinstance(found, Speed) else None
 
     def forget(self) -> None:
         """Drop known speeds, which hold texts of answers, and ordered measurements."""
-        self.hold()
         with self._condition:
+            self._orders.clear()
             self._known.clear()
-            self._recent.clear()
+            self._stop()
 
     def close(self) -> None:
         self._closing = True
-        self.hold()
+        self.forget()
         if self._thread is not None:
             self._thread.join(2.0)
+
+    def _stop(self) -> None:
+        """End the measurement that runs. The lock is held."""
+        if self._now is not None:
+            self._now.stopped = True
+        self._condition.notify_all()
+
+    def _note(self, key: str, found: Speed | str) -> None:
+        """The lock is held."""
+        self._known[key] = found
+        while len(self._known) > KNOWN:
+            self._known.popitem(last=False)
+
+    def _next(self) -> _Order | None:
+        """The order to measure now: one that a page waits for, or else the newest once it is quiet. The lock
+        is held."""
+        orders = [order for key, order in reversed(self._orders.items()) if key not in self._known]
+        quiet = time.monotonic() - self._asked > (PUBLIC_QUIET if self.public else QUIET)
+        due = [order for order in orders if order.watched] or (orders if quiet else [])
+        return due[0] if due and not self._pool.users else None
 
     def _run(self) -> None:
         while not self._closing:
             with self._condition:
-                order = self._order
-                if order is None or not self._due(order):
-                    self._condition.wait(1.0 if order is None else LOOK_SECONDS)
+                order = self._now = self._next()
+                if order is None:
+                    self._condition.wait(LOOK_SECONDS if self._orders.keys() - self._known.keys() else 1.0)
                     continue
-            speed: Speed | None = None
+                order.stopped = False
+            found: Speed | str | None = None
             try:
-                speed = self._measure(order)
+                found = self._measure(order)
+            except Outdated:
+                found = LEARNED
             except Exception as error:  # whatever a model raises: the answer stays unmeasured
                 log.warning("The speed of an answer could not be measured: %s", error)
+                found = BROKEN
             with self._condition:
-                if speed is not None and not order.stopped:
-                    self._known[order.answer.key] = speed
-                    while len(self._known) > KNOWN:
-                        self._known.popitem(last=False)
-                if self._order is order:
-                    self._order = None
+                self._now = None
+                if found is not None and self._orders.get(order.answer.key) is order:
+                    self._note(order.answer.key, found)
                 self._condition.notify_all()
-            if speed is not None:
-                self._store.set_speed(order.answer.key, speed)
-
-    def _due(self, order: _Order) -> bool:
-        quiet = PUBLIC_QUIET if self.public else QUIET
-        return order.waited is not None or time.monotonic() - order.since > quiet
+            if isinstance(found, Speed):
+                self._store.set_speed(order.answer.key, found)
 
     def _measure(self, order: _Order) -> Speed | None:
+        """None where it was stopped."""
         with self._pool.using(order.target, order.drafter) as (pair, _):
-            while pair.in_flight and not order.stopped:  # comparisons and races
-                time.sleep(LOOK_SECONDS)
-            ids = pair.prompt_ids(order.prompt)
             again = Repetition(
-                pair, order.before, ids, order.asked, order.answer,
-                lambda: order.stopped or pair.in_flight > 1, lambda: order.watched,
+                pair, order.before, pair.prompt_ids(order.prompt), order.asked, order.answer,
+                lambda: order.stopped or self._pool.users > 1 or pair.in_flight > 1, lambda: order.watched,
             )  # fmt: skip
             return again.measure(time.monotonic)

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import get_args
+from typing import Any, get_args
 
 from omnidemo.core.metrics import Speed, measure
 from omnidemo.core.records import Generation, Reading, Round, Source
@@ -58,15 +58,16 @@ def _figures(metrics: Mapping[str, float | None]) -> dict[str, float | None]:
     return {key: finite(value) for key, value in metrics.items()}
 
 
-def speed(found: Speed | None) -> dict[str, float | None] | None:
-    """What the page is told of a measured speed: the median, the range that holds it, and how many tokens
-    were written again."""
-    if found is None:
-        return None
+def speed(found: Speed | str | None) -> dict[str, Any] | None:
+    """What the page is told of a measured speed: the median, the range that holds it, and which tokens were
+    written again; of none, why; null while it is measured."""
+    if not isinstance(found, Speed):
+        return None if found is None else {"why": found}
     return {
         "speedup": finite(found.speedup),
         "low": finite(found.low),
         "high": finite(found.high),
+        "first": found.first,
         "tokens": found.tokens,
     }
 

@@ -115,6 +115,23 @@ def ask(page: Page, message: str) -> None:
     )
 
 
+def test_a_speed_is_said_to_be_measured_or_why_there_is_none(page: Page) -> None:
+    ask(page, "hi")
+    tell = """found => { const turn = omni.chat.turns.at(-1);
+        turn.answer.end.key ||= "k";
+        omni.widgets.speeds().update(JSON.stringify({ [turn.answer.end.key]: found })); }"""
+    said, figures = page.locator(".turn .said"), page.locator("#omni-answer .three")
+    for found, words in (
+        (None, "measuring the speed…"),
+        ({"why": "newer answers came first"}, "no speed: newer"),
+    ):
+        page.evaluate(tell, found)
+        expect(said).to_contain_text(f"({words}")
+        expect(figures).to_contain_text(words)
+    page.reload()
+    expect(said).to_contain_text("(no speed: newer answers came first)")
+
+
 def test_enter_of_an_input_method_sends_nothing(page: Page) -> None:
     """Safari ends the composition before the key comes, and marks that by its code alone."""
     page.fill("#omni-message", "にほん")

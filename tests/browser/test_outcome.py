@@ -24,6 +24,7 @@ COUNTS = (
 )
 ENOUGH = 4.5  # of contrast
 LAST = "omni.chat.turns.at(-1).answer"
+SPOKEN = f"omni.howFast({LAST}.speed, {LAST}.figures.block_efficiency)"
 # a function of which all but a name is to stay
 PASTED = """Rename the variable `x` to `total` in this function. Write the whole function.
 
@@ -113,8 +114,9 @@ def test_an_answer_without_a_guess_says_why_and_nothing_else(browser: Browser, a
 def test_the_speed_is_measured_while_nobody_waits_and_is_one_figure(browser: Browser, app: App) -> None:
     with visitor(browser, app) as page:
         ask(page, PASTED)
-        page.wait_for_function(f"{LAST}.speed")
+        page.wait_for_function(f"{LAST}.speed?.speedup")
         speed = page.evaluate(f"{LAST}.speed")
+        assert speed["high"] <= page.evaluate(f"{LAST}.figures.block_efficiency")
         assert 0 < speed["low"] <= speed["speedup"] <= speed["high"] and 0 < speed["tokens"] <= page.evaluate(
             f"{LAST}.figures.tokens"
         )
@@ -125,7 +127,7 @@ def test_the_speed_is_measured_while_nobody_waits_and_is_one_figure(browser: Bro
                 break
             page.wait_for_timeout(100)
         assert rows[0] == pytest.approx((speed["speedup"], speed["low"], speed["high"]), abs=1e-3)
-        pace = page.evaluate(f"omni.howFast({LAST}.speed)")
+        pace = page.evaluate(SPOKEN)
         if pace is not None:  # else the machine was too busy to tell
             words = f"{pace['value']} {pace['words']}".strip()
             expect(page.locator(".turn .said")).to_contain_text(words)
@@ -154,7 +156,7 @@ def test_measure_again_is_a_new_measurement_and_one_figure_again(browser: Browse
         page.wait_for_function(f"{LAST}.speed !== window.first")
         expect(window.locator(".race-lane")).to_have_count(2)
         speed = page.evaluate(f"{LAST}.speed")
-        pace = page.evaluate(f"omni.howFast({LAST}.speed)")
+        pace = page.evaluate(SPOKEN)
         window.get_by_role("button", name="To the end (End)").click()
         figure, said = window.locator(".race-figure"), page.locator(".turn .said")
         if pace is None:
@@ -245,6 +247,7 @@ def test_a_race_has_a_winner_where_every_pass_had_the_same(
         page.evaluate(
             f"""([speedup, low, high]) => {{ const rounds = omni.roundsOf({LAST});
                 {LAST}.speed = {{ speedup, low, high, tokens: 9 }};
+                {LAST}.figures.block_efficiency = 3;
                 omni.replay.drafts = () => true;
                 omni.replay.plain = async () => ({{ rounds, guessed: {{ rounds }} }}); }}""",
             list(speed),

@@ -1,7 +1,7 @@
 // What guessing brought an answer, in words.
 import assert from "node:assert/strict";
 import test from "node:test";
-import { howFast, outcomeOf, whySlower, wild } from "../../assets/ui/answer/outcome.js";
+import { howFast, outcomeOf, speedNote, whySlower, wild } from "../../assets/ui/answer/outcome.js";
 
 const figures = {
   tokens: 30,
@@ -33,6 +33,33 @@ test("a speed is told only where its runs agree", () => {
   assert.deepEqual([howFast({ speedup: 1, low: 0.6, high: 1.8 }), howFast(null)], [null, null]);
 });
 
+test("more speed than tokens a step is never shown", () => {
+  const shown = (speedup, low, high, perStep) => howFast({ speedup, low, high }, perStep)?.value;
+  assert.equal(shown(3.6, 3.1, 3.9, 1.89), undefined); // of an opening, as it was once stored
+  assert.equal(shown(1.43, 1.2, 1.5, 1.31), undefined);
+  assert.equal(shown(1.9, 1.7, 2.1, 1.88), "1.8 ×"); // within what runs differ by, and never rounded up
+  assert.equal(
+    howFast({ speedup: 1.9, low: 1.7, high: 2.1 }, 1.88).words,
+    "as fast as without guessing (1.7–1.9)",
+  );
+  assert.equal(shown(1.049, 1.01, 1.05, 1.046), "1.04 ×");
+  for (let perStep = 1; perStep < 4; perStep += 0.013)
+    for (let speedup = 0.5; speedup < 5; speedup += 0.017)
+      assert.ok(parseFloat(shown(speedup, speedup, speedup, perStep) ?? 0) <= perStep);
+});
+
+test("a speed that is being measured says so, and one that cannot be had says why", () => {
+  const said = more => outcomeOf({ figures, ...more })[0];
+  assert.equal(said({ measuring: true }), "3.00 tokens for one step of the big model (measuring the speed…)");
+  assert.match(
+    said({ measuring: true, speed: { why: "newer answers came first" } }),
+    /no speed: newer answers/,
+  );
+  assert.match(said({ speed: { speedup: 1, low: 0.6, high: 1.8 } }), /\(no speed: the machine is busy\)$/);
+  assert.match(said({ measuring: true, speed: { speedup: 1.5, low: 1.4, high: 1.6 } }), /1\.5 × as fast/);
+  assert.equal(speedNote({ figures: { proposed: 0 }, measuring: true }), "");
+});
+
 test("an answer without a guess says why", () => {
   const alone = { ...figures, proposed: 0, accepted: 0, copies_proposed: 0, copied: 0 };
   const why = guessing => outcomeOf({ figures: alone, end: { guessing } })[1];
@@ -49,7 +76,7 @@ test("a step that took longer is explained by the two figures", () => {
     r: Math.floor(i / 4),
   }));
   const answer = {
-    figures: { proposed: 9, draft_seconds: 1, verify_seconds: 3 },
+    figures: { proposed: 9, block_efficiency: 4, draft_seconds: 1, verify_seconds: 3 },
     tokens,
     speed: { speedup: 2, low: 2, high: 2.1 },
   };

@@ -55,7 +55,8 @@ def test_both_lanes_write_the_answer_and_leave_no_trace(services: Services, mode
     conversations = list(pair._conversations._idle)
     found = measured(services, last)
     assert found is not None and 0 < found.low <= found.speedup <= found.high
-    assert written(found.guessed) == written(found.plain) == list(last.token_ids)[: found.tokens]
+    assert written(found.guessed) == written(found.plain) == list(last.token_ids) and not found.first
+    assert found.high <= last.metrics["block_efficiency"]
     assert all(len(done.tokens) == 1 for done in found.plain) and any(done.drafted for done in found.guessed)
     after = (
         {entry.target_id: (entry.hits, entry.accepts) for entry in pair.ngrams},
@@ -86,6 +87,23 @@ def test_guesses_are_those_of_the_answer_not_of_what_was_known_after_it(
     assert found is not None and len(found.guessed) == len(again.rounds)
 
 
+def test_of_a_long_answer_the_middle_is_written_and_stands_for_it(
+    services: Services, models: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its opening, which repeats best from memory, does not."""
+    monkeypatch.setattr(repetition, "tokens_within", lambda *given: 12)
+    ready(services, models)
+    _, answer = chat(services, models, "duck", **DRAFTS)
+    _, again = chat(services, models, "duck", **DRAFTS)
+    for one in (answer, again):
+        found = measured(services, one)
+        assert found is not None and found.tokens == 12 and 0 < found.first <= 14
+        stretch = list(one.token_ids)[found.first : found.first + 12]
+        assert written(found.guessed) == written(found.plain) == stretch
+        assert found.high <= one.metrics["block_efficiency"]
+        assert any(done.proposed for done in found.guessed)
+
+
 def test_a_question_ends_it_at_once(
     services: Services, models: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -97,13 +115,17 @@ def test_a_question_ends_it_at_once(
     while not pair.in_flight and time.monotonic() < until:
         time.sleep(0.005)
     assert pair.in_flight == 1 and services.speeds_of([answer.key]) == {answer.key: None}
-    _, other = chat(services, models, "pond", method="autoregressive", **DRAFTS)
+    monkeypatch.setattr(speed_module, "QUIET", PATIENCE)
+    chat(services, models, "pond", method="autoregressive", **DRAFTS)
     while pair.in_flight and time.monotonic() < until:
         time.sleep(0.005)
-    assert not pair.in_flight and services.speeds_of([answer.key, other.key]) == {}, (
-        "of an answer without a guess there is nothing to tell"
-    )
+    assert not pair.in_flight and services.speeds_of([answer.key]) == {answer.key: None}, "it is not given up"
     assert services.store.flush() and [row["speedup"] for row in services.store.requests()] == [None, None]
+    monkeypatch.setattr(speed_module, "QUIET", 0.0)
+    monkeypatch.setattr(repetition, "BUDGET", Budget(2, least=2))
+    while services.speeds_of([answer.key]) == {answer.key: None} and time.monotonic() < until:
+        time.sleep(0.005)
+    assert isinstance(services.speeds_of([answer.key])[answer.key], Speed)
 
 
 def test_another_version_is_not_measured_as_the_one_that_drafted(
@@ -116,6 +138,7 @@ def test_another_version_is_not_measured_as_the_one_that_drafted(
     pair.publish(7, {})
     pair.generate("pond", max_new_tokens=2)  # swaps it in
     assert measured(services, answer) is None and not pair.in_flight
+    assert services.speeds_of([answer.key]) == {answer.key: speed_module.LEARNED}
 
 
 def test_what_is_deleted_is_not_known_any_more(services: Services, models: tuple[str, str]) -> None:
@@ -123,7 +146,7 @@ def test_what_is_deleted_is_not_known_any_more(services: Services, models: tuple
     _, answer = chat(services, models, "duck", **DRAFTS)
     assert measured(services, answer) is not None
     services.forget_copies()
-    assert services.speeds_of([answer.key]) == {}
+    assert services.speeds_of([answer.key]) == {answer.key: speed_module.UNKNOWN}
 
 
 def test_an_earlier_answer_is_measured_when_somebody_asks_and_again(
@@ -135,20 +158,22 @@ def test_an_earlier_answer_is_measured_when_somebody_asks_and_again(
     _, last = chat(services, models, "the duck swims", **DRAFTS)
     found = [measured(services, answer) for answer in (first, last)]
     for answer, one in zip((first, last), found, strict=True):
-        assert one is not None and written(one.guessed) == list(answer.token_ids)[: one.tokens]
+        assert one is not None and written(one.guessed) == list(answer.token_ids)
     assert measured(services, first) is found[0]
     again = services.speeds.lanes(first.key, PATIENCE, again=True)
     assert again is not None and again is not found[0] and written(again.guessed) == written(again.plain)
-    for _ in range(speed_module.AGAIN):
-        chat(services, models, "pond", **DRAFTS)
-    assert services.speeds.lanes(first.key, PATIENCE, again=True) is None, "only the newest are kept"
+    pond = [chat(services, models, "pond", **DRAFTS)[1].key for _ in range(speed_module.WAITING + 1)]
+    assert services.speeds_of([first.key]) == {first.key: again}
+    assert services.speeds.lanes(first.key, PATIENCE, again=True) is again, "only the newest can be measured"
+    assert services.speeds_of(pond[:2]) == {pond[0]: speed_module.LATER, pond[1]: None}
 
 
 def test_where_it_is_switched_off_nothing_is_measured(services: Services, models: tuple[str, str]) -> None:
     services._pool.settings = services.settings.model_copy(update={"measure_speed": False})
     ready(services, models)
     _, answer = chat(services, models, "duck", **DRAFTS)
-    assert services.speeds_of([answer.key]) == {} and services.speeds._thread is None
+    assert services.speeds_of([answer.key]) == {answer.key: speed_module.OFF}
+    assert services.speeds._thread is None
 
 
 def test_ngrams_as_they_were() -> None:

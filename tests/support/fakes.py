@@ -549,7 +549,7 @@ class FakeServices:
     def following(self, session: str) -> Route | None:
         return self.newest
 
-    def speeds_of(self, keys: Sequence[str]) -> dict[str, Speed | None]:
+    def speeds_of(self, keys: Sequence[str]) -> dict[str, Speed | str | None]:
         return {}
 
     def speed_lanes(self, key: str, patience: float, again: bool = False) -> Speed | None:

@@ -12,7 +12,7 @@ import pytest
 from omnidemo.core.metrics import measure
 from omnidemo.core.records import Generation, Round, Token
 from omnidemo.pair.in_turns import Budget, Stopped, in_turns, middle, passes_of, rotated, spread
-from omnidemo.pair.repetition import BUDGET, SECONDS, tokens_within
+from omnidemo.pair.repetition import BUDGET, SECONDS, before_middle, speedup, tokens_within
 
 
 def lanes(*names: str) -> dict[str, Callable[[], str]]:
@@ -50,7 +50,6 @@ def test_who_begins_changes_from_pass_to_pass() -> None:
         (Budget(3, seconds=10, least=2), 40, 2),
         (Budget(3, most=9, enough=3.0), 0.1, 9),
         (Budget(3, most=9, enough=3.0), 0.8, 5),  # four are enough, and one of five is the median
-        (BUDGET, SECONDS / 5, 5),
         (BUDGET, SECONDS / 3, 3),
         (BUDGET, SECONDS / 2, 2),
     ],
@@ -105,3 +104,16 @@ def test_as_many_tokens_as_fit_the_seconds_and_no_less_than_32() -> None:
     assert tokens_within(10.0, answered(100, 2, 9.0)) == 32
     assert tokens_within(10.0, answered(10, 1, 9.0)) == 10, "an answer has no more"
     assert tokens_within(10.0, answered(100, 2, 0.1), 0.05) == 100, "the price list knows better"
+
+
+def test_what_is_measured_of_a_long_answer_is_its_middle() -> None:
+    rounds = answered(100, 2, 0.1).rounds
+    assert len(before_middle(rounds, 40)) == 80 // 2 and len(before_middle(rounds, 41)) == 39
+    assert not before_middle(rounds, 200) and not before_middle(rounds, 300)
+
+
+def test_an_answer_is_never_faster_than_its_tokens_a_step() -> None:
+    """Of the passes counts only how much longer a step took, however many tokens it wrote there."""
+    plain = answered(30, 1, 0.1).rounds
+    assert speedup(2.0, {"guessed": answered(10, 3, 0.16).rounds, "plain": plain}) == pytest.approx(1.25)
+    assert speedup(2.0, {"guessed": answered(10, 3, 0.08).rounds, "plain": plain}) == 2.0

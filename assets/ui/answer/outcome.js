@@ -28,25 +28,39 @@ const none = (figures, guessing) =>
   })[guessing] ?? (figures.tokens > 1 ? "No guess seemed worth a try, so the big model wrote alone." : "");
 
 // How fast an answer was, where that was measured: {value, words, spread, side: 1 where the whole range is faster, -1 slower, 0 neither}. Where the passes differ by more than
-// WILD, something else has kept the machine busy: where then some were faster and some slower they tell nothing.
+// WILD, something else has kept the machine busy: where then some were faster and some slower they tell nothing. Nor does a speed that is more than
+// the tokens `perStep`, by more than ABOVE: a step with guesses is no shorter than one without.
 const STEADY = 1.1,
   WILD = 1.5,
+  ABOVE = 1.05,
   SAME = 0.005;
 const short = x => (x < 1.2 ? x.toFixed(2) : x < 10 ? x.toFixed(1) : x.toFixed(0));
 const digits = low => (low < 1.2 ? 2 : low < 10 ? 1 : 0);
 export const range = (low, high) => `${low.toFixed(digits(low))}–${high.toFixed(digits(low))} ×`;
 export const unsteady = (low, high) => high / low > WILD;
 export const wild = (low, high) => unsteady(low, high) && low <= 1 && high >= 1;
-export const howFast = speed => {
-  const { speedup, low, high } = speed ?? {};
-  if (!speedup || wild(low, high)) return null;
-  const spread = high - low > SAME;
+export const howFast = (speed, perStep) => {
+  const most = perStep || Infinity,
+    found = [speed?.speedup, speed?.low, speed?.high];
+  if (!found[0] || wild(found[1], found[2]) || found[0] > ABOVE * most) return null;
+  const [speedup, low, high] = found.map(value => Math.min(value, most)),
+    spread = high - low > SAME,
+    places = digits(low),
+    above = speedup.toFixed(places) > most, // nor is it rounded above them
+    shown = above ? Math.floor(speedup * 10 ** places) / 10 ** places : speedup;
   return {
-    value: `${speedup.toFixed(digits(low))} ×`,
+    value: `${shown.toFixed(places)} ×`,
     words: `as fast as without guessing${spread ? ` (${range(low, high).replace(" ×", "")})` : ""}`,
     spread,
     side: low > 1 + SAME ? 1 : high < 1 - SAME ? -1 : 0,
   };
+};
+
+// What is said in place of a speed: that it is being measured, or why there is none. Nothing where nothing was guessed.
+export const speedNote = ({ figures, speed, measuring }) => {
+  if (!figures?.proposed || howFast(speed, figures.block_efficiency)) return "";
+  const why = speed?.speedup ? "the machine is busy" : speed?.why;
+  return why ? `no speed: ${why}` : measuring ? "measuring the speed…" : "";
 };
 
 // The seconds of an answer's rounds: drafting, verifying, and the rest.
@@ -69,7 +83,8 @@ export const outcomeOf = answer => {
     const why = none(f, guessing);
     return why ? ["", why] : null;
   }
-  const pace = howFast(answer.speed),
+  const pace = howFast(answer.speed, f.block_efficiency),
+    note = speedNote(answer),
     fast = pace
       ? `, ${pace.side < 0 ? "but " : ""}${pace.value} ${pace.words}`
       : f.block_efficiency < NONE
@@ -84,7 +99,7 @@ export const outcomeOf = answer => {
   const gone =
     lost && made + copies > 1 ? `${format(lost, "count")} ${lost === 1 ? "was" : "were"} thrown away` : "";
   return [
-    `${format(f.block_efficiency, "number")} tokens for one step of the big model${fast}`,
+    `${format(f.block_efficiency, "number")} tokens for one step of the big model${fast}${note && ` (${note})`}`,
     `: ${joined([copy, own, gone, alone], "; ")}.`,
   ];
 };
@@ -94,11 +109,9 @@ export const outcomeOf = answer => {
 const DEARER = 1.1;
 export const whySlower = answer => {
   const f = answer.figures,
-    { speedup, tokens, low, high } = answer.speed ?? {};
+    { speedup, low, high } = answer.speed ?? {};
   if (!f?.proposed || !speedup || unsteady(low, high)) return "";
-  const written = answer.tokens.filter(line => line.k === "t").slice(0, tokens || undefined),
-    steps = new Set(written.map(line => line.r)).size; // the part that was measured
-  const times = steps ? written.length / steps / speedup : 0;
+  const times = f.block_efficiency / speedup;
   if (times < DEARER) return "";
   const { draft_seconds: draft, verify_seconds: verify, rest_seconds: rest } = secondsOf(f),
     share = draft / (draft + verify + rest || 1);

@@ -1,5 +1,5 @@
 // The small widgets around the chat: prompts, notice, method help, this answer's figures.
-import { howFast, secondsOf } from "../answer/outcome.js";
+import { howFast, secondsOf, speedNote } from "../answer/outcome.js";
 import { chat } from "./chat.js";
 import { examples } from "./examples.js";
 import { clickable, el } from "../shared/dom.js";
@@ -100,12 +100,11 @@ widgets.answer = host => {
       value.textContent = format(found, as);
       node.hidden = untold || (key === "copied_share" && !found); // nothing to tell
     }
-    const fast = howFast(turn.answer.speed);
-    speed.hidden = !fast;
-    if (fast) {
-      pace.textContent = fast.value;
-      words.textContent = fast.words;
-    }
+    const fast = howFast(turn.answer.speed, figures.block_efficiency),
+      note = live ? "" : speedNote(turn.answer);
+    speed.hidden = !fast && !note;
+    pace.textContent = fast?.value ?? (turn.answer.speed ? "–" : "…");
+    words.textContent = fast?.words ?? note;
     const seconds = secondsOf(figures),
       total = Object.values(seconds).reduce((sum, one) => sum + one);
     split.hidden = !total;

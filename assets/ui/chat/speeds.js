@@ -3,18 +3,18 @@ import { readLines } from "../answer/records.js";
 import { chat } from "./chat.js";
 import { widgets } from "../shared/widgets.js";
 
-// The server says it of the newest answers, by their keys, as soon as it knows.
+// The server says it of the newest answers, by their keys, as soon as it knows; or why it will not know; or null while it measures.
 const ASKED = 3;
 export const speeds = {
   wanted: () =>
     chat.turns
-      .filter(turn => turn.answer.end?.key && !turn.answer.speed)
+      .filter(({ answer }) => answer.end?.key && answer.figures?.proposed && !answer.speed)
       .slice(-ASKED)
       .map(turn => turn.answer.end.key)
       .join(" "),
 };
 export const setSpeed = (turn, speed, again = false) => {
-  if (!speed || (turn.answer.speed && !again)) return;
+  if (!speed || (turn.answer.speed?.speedup && !again)) return;
   readLines(turn.answer, JSON.stringify({ k: "speed", ...speed })); // it is kept with the answer's lines
   chat.tell(turn);
   chat.notify();
@@ -23,6 +23,14 @@ export const setSpeed = (turn, speed, again = false) => {
 widgets.speeds = () => ({
   update: value => {
     const speeds = JSON.parse(value);
-    chat.turns.forEach(turn => setSpeed(turn, speeds[turn.answer.end?.key]));
+    for (const turn of chat.turns) {
+      const found = speeds[turn.answer.end?.key];
+      if (found !== null) setSpeed(turn, found);
+      else if (!turn.answer.measuring) {
+        turn.answer.measuring = true;
+        chat.tell(turn);
+        chat.notify();
+      }
+    }
   },
 });

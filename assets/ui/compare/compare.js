@@ -74,13 +74,13 @@ const same = identical =>
       : null;
 const guessed = result => Boolean(result.drafted || result.copies_proposed);
 // [median, least, most] of several runs, in words: a gain is one where every run was faster, and else there is none to tell.
-const paceOf = found => {
-  const [speedup, low, high] = found ?? [];
-  return howFast({ speedup, low, high });
+const paceOf = result => {
+  const [speedup, low, high] = result.speedup ?? [];
+  return howFast({ speedup, low, high }, result.block_efficiency);
 };
 // Whether a lane's verdict has the least and the most of its runs in brackets.
 const brackets = result =>
-  result.method !== "autoregressive" && guessed(result) && Boolean(paceOf(result.speedup)?.spread);
+  result.method !== "autoregressive" && guessed(result) && Boolean(paceOf(result)?.spread);
 // An answer without a guess is plain decoding: a ratio of the two would only show how the machine's pace varied.
 const pace = result => {
   const [value, low, high] = result.speedup ?? [];
@@ -90,7 +90,7 @@ const pace = result => {
     value: times,
     words,
     side,
-  } = paceOf(result.speedup) ?? {
+  } = paceOf(result) ?? {
     value: "its runs differ too much to tell:",
     words: `${range(low, high)} as fast as without guessing`,
     side: 0,

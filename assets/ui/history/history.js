@@ -66,11 +66,13 @@ const FIGURES = [
     "speed",
     "Times the speed without guessing, measured while nobody waited",
     // as beside the answer: nothing where the passes tell nothing
-    row => howFast({ speedup: row.speedup, low: row.speedup_low, high: row.speedup_high })?.value ?? "–",
+    row =>
+      howFast({ speedup: row.speedup, low: row.speedup_low, high: row.speedup_high }, row.block_efficiency)
+        ?.value ?? "–",
     "",
     row =>
       row.speedup == null
-        ? "Only the newest answer is measured, while no request is running"
+        ? "Only the newest answers are measured, while no request is running"
         : `${range(row.speedup_low, row.speedup_high)} in several passes`,
   ],
   ["tok/s", "Target tokens per second", row => format(row.tokens_per_second, "number"), "omni-expert"],

@@ -160,13 +160,16 @@ replay.views.race = async (turn, anew = false) => {
     return;
   }
   if (!replay.current("race", turn)) return;
-  if (measured.guessed && answer.speed) {
+  if (measured.guessed && answer.speed?.speedup) {
     // both lanes of one measurement, whose figure stands beside the answer, where its passes agree
-    const { low, high, tokens } = answer.speed,
+    const { low, high, first = 0, tokens } = answer.speed,
       wild = `The runs differ too much to tell: ${range(low, high)} as fast as without guessing`,
-      pace = howFast(answer.speed) ?? { value: "", words: wild, side: 0 },
-      only = ` Only its first ${plural(tokens, "token")}, so that it takes about 30 seconds.`,
-      part = tokens < own.count ? only : "";
+      pace = howFast(answer.speed, answer.figures?.block_efficiency) ?? { value: "", words: wild, side: 0 },
+      which = `Tokens ${first + 1} to ${first + tokens} of ${own.count}, so that it takes about 30 seconds.`,
+      part =
+        tokens < own.count
+          ? ` ${which} How much longer a step takes is of these, tokens for one step are of the whole answer.`
+          : "";
     const two = [
       laneOf("without guessing", measured.rounds),
       laneOf("with guessing", measured.guessed.rounds),

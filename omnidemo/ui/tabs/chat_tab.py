@@ -148,7 +148,7 @@ def _shown_manner(services: PublicServices, target: str, drafter: str) -> str:
 
 
 def _speeds(services: PublicServices, keys: str) -> str:
-    """What is known of the speed of answers, by their keys; None for one that will be measured."""
+    """What is known of the speed of answers, by their keys: `answer_lines.speed`."""
     speeds = services.speeds_of(str(keys or "")[:MOST_KEYS].split())
     return json.dumps({key: answer_lines.speed(speed) for key, speed in speeds.items()})
 
