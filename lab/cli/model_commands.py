@@ -29,7 +29,7 @@ def costs_of(rows: str) -> dict[int, float]:
 def answers(
     target: Annotated[str, typer.Option(help="The model that answers, by any of its names.")],
     name: Annotated[str, typer.Option(help="Its name in the shards.")],
-    prompts: Prompts,
+    prompts: Annotated[Path, typer.Option(help="The folder of prompt files, or one file by kinds.", exists=True)],
     out: Annotated[Path, typer.Option(help="The folder of the shards.")],
     sets: Annotated[str, typer.Option(help="Sets, with commas between; default: all.")] = "",
     kept: Annotated[
@@ -58,7 +58,12 @@ def answers(
     from lab.drafters.answers import Wanted, by_set, done, write_answers
     from omnidemo.models.load import load_model
 
-    found = prompt_sets.kept(prompts) if kept else prompt_sets.training(prompts)
+    if prompts.is_file():
+        if "heldout" in prompts.name and not kept:
+            raise typer.BadParameter("held-out prompts never teach; add --kept", param_hint="--prompts")
+        found = prompt_sets.by_kind(prompts)
+    else:
+        found = prompt_sets.kept(prompts) if kept else prompt_sets.training(prompts)
     chosen = [one for one in sets.split(",") if one] or list(found)
     if unknown := sorted(set(chosen) - set(found)):
         raise typer.BadParameter(

@@ -65,7 +65,7 @@ def by_set(finished: Mapping[str, int]) -> str:
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """What is written to each prompt: a greedy answer, and `rounds` drawn ones, in `manner` or at temperature
-    `SAMPLED`; after every prompt of each set `free` texts without a prompt. `part` (i, n): every nth prompt
+    `SAMPLED`; without `rounds` one answer, greedy for every other prompt by its name; after every prompt of each set `free` texts without a prompt. `part` (i, n): every nth prompt
     from the ith on, and texts numbered so. `cut`: an answer ends once it loops."""
 
     length: int = LENGTH
@@ -103,7 +103,10 @@ def work(
                     yield start, texts
                 number += wanted.part[1]
         since = (since + 1) % len(sets)
-        if answers := orders(f"{name}/{prompt.id}", [0.0, *[SAMPLED] * wanted.rounds], wanted.length):
+        heats = [0.0, *[SAMPLED] * wanted.rounds]
+        if not wanted.rounds:
+            heats = [SAMPLED * (seed_of(prompt.id) % 2)]
+        if answers := orders(f"{name}/{prompt.id}", heats, wanted.length):
             yield spell(prompt.text), answers
 
 

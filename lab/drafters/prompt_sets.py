@@ -108,6 +108,16 @@ def training(folder: Path) -> dict[str, list[Prompt]]:
     }
 
 
+def by_kind(path: Path) -> dict[str, list[Prompt]]:
+    """The prompts of a file whose lines name their kind, which is their set."""
+    with path.open(encoding="utf-8") as file:
+        records = [json.loads(line) for line in file]
+    sets: dict[str, list[Prompt]] = {}
+    for record in records:
+        sets.setdefault(record["kind"], []).append(Prompt(record["id"], record["prompt"]))
+    return sets
+
+
 def some(prompts: Sequence[Prompt], most: int) -> list[Prompt]:
     """At most so many of them, evenly from the first to the last."""
     count = min(most, len(prompts))
