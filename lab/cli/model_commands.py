@@ -29,53 +29,41 @@ def costs_of(rows: str) -> dict[int, float]:
 def answers(
     target: Annotated[str, typer.Option(help="The model that answers, by any of its names.")],
     name: Annotated[str, typer.Option(help="Its name in the shards.")],
-    prompts: Annotated[Path, typer.Option(help="The folder of prompt files, or one file by kinds.", exists=True)],
+    prompts: Prompts,
     out: Annotated[Path, typer.Option(help="The folder of the shards.")],
     sets: Annotated[str, typer.Option(help="Sets, with commas between; default: all.")] = "",
     kept: Annotated[
-        bool, typer.Option(help="Answer the prompts that are kept to score with, and never teach.")
+        bool, typer.Option(help="Answer the prompts that are kept to score with, and never teach, both ways.")
     ] = False,
     most: Annotated[int, typer.Option(help="Prompts of a set at most, evenly from all of it.")] = 1_000_000,
     tokens: Annotated[
         int, typer.Option(help="Stop where the folder has so many tokens, at the end of a shard.")
     ] = 2_000_000,
     rows: Annotated[int, typer.Option(help="Answers at once.")] = 48,
-    part: Annotated[
-        str,
-        typer.Option(help="I/N: every Nth prompt from the Ith on, for processes with folders of their own."),
-    ] = "0/1",
-    rounds: Annotated[int, typer.Option(help="Drawn answers to each prompt, beside the greedy one.")] = 1,
-    length: Annotated[int, typer.Option(help="Tokens of an answer.")] = 192,
-    own_manner: Annotated[
-        bool,
-        typer.Option("--own-manner", help="Draw as the target samples by itself, not at temperature 0.8."),
-    ] = False,
-    free: Annotated[int, typer.Option(help="Texts without a prompt for each prompt of every set.")] = 0,
+    part: Annotated[str, typer.Option(help="I/N: every Nth prompt from the Ith on, a process each.")] = "0/1",
+    length: Annotated[int, typer.Option(help="Tokens of an answer.")] = 256,
     pause: Pause = None,
 ) -> None:
-    """Write a target's answers to the training prompts, from where the last run stopped."""
+    """Write a target's answers to the training prompts, greedy ones and those of its own manner by turns,
+    from where the last run stopped."""
     from lab.drafters import prompt_sets
-    from lab.drafters.answers import Wanted, by_set, done, write_answers
+    from lab.drafters.answers import Wanted, by_set, write_answers
+    from lab.drafters.shards import done
     from omnidemo.models.load import load_model
 
-    if prompts.is_file():
-        if "heldout" in prompts.name and not kept:
-            raise typer.BadParameter("held-out prompts never teach; add --kept", param_hint="--prompts")
-        found = prompt_sets.by_kind(prompts)
-    else:
-        found = prompt_sets.kept(prompts) if kept else prompt_sets.training(prompts)
+    found = prompt_sets.kept(prompts) if kept else prompt_sets.training(prompts)
     chosen = [one for one in sets.split(",") if one] or list(found)
     if unknown := sorted(set(chosen) - set(found)):
         raise typer.BadParameter(
             f"{unknown[0]!r} is no set; there are {', '.join(found)}", param_hint="--sets"
         )
     number, count = map(int, part.split("/"))
-    asked = {one: prompt_sets.some(found[one], most)[number::count] for one in chosen}
+    asked = {one: prompt_sets.some(found[one], most) for one in chosen}
     typer.echo(", ".join(f"{one}: {len(texts)} prompts" for one, texts in asked.items()))
     model = load_model(target, device="cpu", packed=True)
-    wanted = Wanted(length, rounds, model.manner if own_manner else None, free, (number, count), cut=not kept)
-    write_answers(model, name, asked, out, rows, tokens, wanted, typer.echo, pause)
-    typer.echo(by_set(done(out, name)))
+    wanted = Wanted(length, 16 if kept else 4, kept, (number, count))
+    write_answers(model, name, asked, prompts.name, out, rows, tokens, wanted, typer.echo, pause)
+    typer.echo(by_set(done(out)))
 
 
 def tokenizer(
@@ -94,7 +82,7 @@ def tokenizer(
 
     texts = [text for _, prompt, answer in human_texts(prompts) for text in (prompt, answer)]
     if shards is not None:
-        texts += answer_texts(dict(one.split("=", 1) for one in target), shards)
+        texts += answer_texts(dict(one.split("=", 1) for one in target), shards, prompts)
     learned = learn(texts, size)
     learned.save_pretrained(out)
     typer.echo(f"{len(learned):,} pieces")
@@ -103,10 +91,10 @@ def tokenizer(
 def rows(
     drafter_tokenizer: Tokenizer,
     target: Targets,
+    prompts: Prompts,
     out: Annotated[Path, typer.Option(help="The folder of the rows.")],
-    shards: Annotated[Path | None, typer.Option(help="The folder of answers.")] = None,
-    prompts: Annotated[
-        Path | None, typer.Option(help="The folder of prompt files, if texts that people wrote count too.")
+    shards: Annotated[
+        Path | None, typer.Option(help="The folder of answers; without: texts that people wrote.")
     ] = None,
     length: Annotated[int, typer.Option(help="Tokens of a row.")] = 1024,
     epochs: Annotated[int, typer.Option(help="How often each answer is read.")] = 3,
@@ -115,7 +103,7 @@ def rows(
     from lab.drafters.corpus import chats
     from lab.drafters.rows import write_rows
 
-    found, pad = chats(drafter_tokenizer, dict(one.split("=", 1) for one in target), shards, prompts)
+    found, pad = chats(drafter_tokenizer, dict(one.split("=", 1) for one in target), prompts, shards)
     count = write_rows(found, out, length, pad, epochs)
     typer.echo(f"{len(found):,} chats, {sum(chat.block.shape[1] for chat in found):,} tokens, {count:,} rows")
 
@@ -150,6 +138,7 @@ def ceilings(
     drafter: Annotated[list[str], typer.Option(help="Drafters, by any of their names.")],
     target: Targets,
     shards: Shards,
+    prompts: Prompts,
     most: Annotated[int, typer.Option(help="Answers of a set at most, greedy and drawn ones each.")] = 60,
     rows: Annotated[str, typer.Option(help="ROWS=MS,…: what a pass of the target costs.")] = PASSES,
     step: Annotated[list[float], typer.Option(help="Milliseconds of a step of each drafter.")] = [0.08],  # noqa: B006
@@ -162,7 +151,7 @@ def ceilings(
     if len(step) not in (1, len(drafter)):
         raise typer.BadParameter("name one for all drafters, or one for each", param_hint="--step")
     targets = dict(one.split("=", 1) for one in target)
-    score_all(drafter, targets, shards, most, costs, step * (len(drafter) // len(step)), typer.echo)
+    score_all(drafter, targets, shards, prompts, most, costs, step * (len(drafter) // len(step)), typer.echo)
 
 
 def ways(

@@ -21,7 +21,16 @@ from omnidemo.backends.kernels.forward import (
     run_rows,
 )
 from omnidemo.backends.kernels.integer.products import WIDTH as BLOCK_WIDTH
-from omnidemo.backends.kernels.layers import COUNT, GATED, PRODUCT, add_normed, look_up, norm_heads, store
+from omnidemo.backends.kernels.layers import (
+    COUNT,
+    GATED,
+    PRODUCT,
+    ROW_STATS,
+    add_normed,
+    look_up,
+    norm_heads,
+    store,
+)
 from omnidemo.backends.kernels.rows_kernel import FAST, int64
 from omnidemo.backends.packed_forms import COLUMNS
 
@@ -29,10 +38,11 @@ from omnidemo.backends.packed_forms import COLUMNS
 @njit(fastmath=FAST, error_model="numpy", nogil=True)
 def step(
     workers: Workers, model: Model, caches: int, each: int, slots: Whole, places: Whole, ids: Whole,
-    logits: Array
+    logits: Array, stats: Array
 ) -> None:  # fmt: skip
-    """Read `ids` [T], each at its place in the cache of its slot, and write logits [T, V]. `caches`: where
-    the first cache begins; `each`: bytes of one. They are as that of the `model`, which is not used."""
+    """Read `ids` [T], each at its place in the cache of its slot, and write logits [T, V] and their `stats`.
+    `caches`: where the first cache begins; `each`: bytes of one. They are as that of the `model`, which is
+    not used."""
     queue, _, _ = workers
     kept, matrices, norms, last, bias, of_heads, cos, sin, eps = model
     count, layers, groups, dim = len(ids), len(norms), kept.heads, kept.dim
@@ -64,3 +74,5 @@ def step(
         run_rows(workers, PRODUCT, own[DOWN:], gated, quantized, y)
     add_normed(x, y, last, eps, y)
     run_rows(workers, PRODUCT, matrices[EACH_LAYER * layers : EACH_LAYER * layers + 1], y, quantized, logits)
+    stats[:, 3] = 1.0
+    run_rows(workers, ROW_STATS, matrices[:0], logits, logits, stats)

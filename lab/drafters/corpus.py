@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from lab.drafters.prompt_sets import training
+from lab.drafters.prompt_sets import everything, training
 from lab.drafters.rows import Chat, chat_of
-from lab.drafters.shards import Recorded, read_shards
+from lab.drafters.shards import Answer, read_shards
 from lab.drafters.spelling import Spelling
 from omnidemo.models.chat_template import Speller
 from omnidemo.models.load import open_source
@@ -41,34 +41,45 @@ def human_texts(folder: Path) -> Iterator[tuple[str, str, str]]:
             yield name, prompt.text, prompt.answer.replace("\t", "    ").replace("\r", "")
 
 
+def read_answers(shards: Path, name: str, place: str, prompts: Path) -> Iterator[Answer]:
+    """The answers of a target, a model by any of its names, to prompts of a folder."""
+    tokenizer, vocabulary = tokenizer_of(place)
+    speller, texts = Speller(tokenizer, vocabulary), everything(prompts)
+
+    def ids(kind: str, prompt: str) -> list[int]:
+        return speller.messages([{"role": "user", "content": texts.get((kind, prompt), "")}])
+
+    return read_shards(shards, name, ids)
+
+
 def as_answers(
-    folder: Path, target: str, spell: Callable[[str], list[int]], encode: Callable[[str], list[int]], end: int
-) -> Iterator[Recorded]:
+    folder: Path, spell: Callable[[str], list[int]], encode: Callable[[str], list[int]], end: int
+) -> Iterator[Answer]:
     """The same in a target's ids."""
     for number, (name, prompt, answer) in enumerate(human_texts(folder)):
         ids = [*encode(answer), end] if answer else []
-        yield Recorded(name, f"people/{name}/{number}", target, 0.0, "end", spell(prompt), ids)
+        yield Answer(name, str(number), 0.0, "end", spell(prompt), ids)
 
 
-def answer_texts(targets: Mapping[str, str], shards: Path) -> Iterator[str]:
+def answer_texts(targets: Mapping[str, str], shards: Path, prompts: Path) -> Iterator[str]:
     """What targets have written."""
     for name, place in targets.items():
         vocabulary = vocabulary_of(place)
-        for answer in read_shards(shards, name):
+        for answer in read_answers(shards, name, place, prompts):
             yield vocabulary.text_bytes(answer.ids).decode(errors="ignore")
 
 
 def chats(
-    drafter_tokenizer: Path, targets: Mapping[str, str], shards: Path | None, prompts: Path | None
+    drafter_tokenizer: Path, targets: Mapping[str, str], prompts: Path, shards: Path | None
 ) -> tuple[list[Chat], int]:
-    """Everything that is to be learned, and the drafter's padding id. `prompts`: with people's texts, in the
-    first target's spelling."""
+    """Everything that is to be learned, and the drafter's padding id: targets' answers, or without `shards`
+    people's texts, in the first target's spelling."""
     tokenizer, drafter = tokenizer_of(str(drafter_tokenizer))
     found: list[Chat] = []
     for number, (name, place) in enumerate(targets.items()):
         target_tokenizer, target = tokenizer_of(place)
         spelling = Spelling(target, drafter)
-        if prompts is not None and number == 0:
+        if shards is None and number == 0:
             speller = Speller(target_tokenizer, target)
 
             def spell(text: str, speller: Speller = speller) -> list[int]:
@@ -77,16 +88,16 @@ def chats(
             def encode(text: str, target: Vocabulary = target) -> list[int]:
                 return list(target.encode(text.encode()) or ())
 
-            for answer in as_answers(prompts, name, spell, encode, target.roles["end"][0]):
+            for answer in as_answers(prompts, spell, encode, target.roles["end"][0]):
                 found.append(chat_of(answer.set, spelling.spell(answer.prompt, answer.ids), whole=True))
         if shards is not None:
-            for answer in read_shards(shards, name):
-                spelled = spelling.spell(answer.prompt, answer.ids, answer.top, answer.logprobs)
+            for answer in read_answers(shards, name, place, prompts):
+                spelled = spelling.spell(answer.prompt, answer.ids, answer.labels, answer.probs)
                 found.append(chat_of(f"{name}/{answer.set}", spelled))
     return found, int(tokenizer.pad_token_id)
 
 
-def few(answers: Iterable[Recorded], most: int) -> Iterator[Recorded]:
+def few(answers: Iterable[Answer], most: int) -> Iterator[Answer]:
     """The first `most` greedy answers of each set, and as many drawn ones."""
     seen: Counter[tuple[str, bool]] = Counter()
     for answer in answers:

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from transformers import AutoModelForCausalLM
 
-from lab.drafters.shards import Recorded
+from lab.drafters.shards import Answer
 from lab.drafters.spelling import Spelling
 from omnidemo.core.records import Trace
 from omnidemo.learning.distill.losses import Positions, positions, spelled
@@ -27,7 +27,7 @@ class Guesses:
     the target's most probable one; `right`, whether they, after the answer's repetition penalty, spell what
     was written; `sure`, the probability that the drafter gives to them."""
 
-    answer: Recorded
+    answer: Answer
     lengths: NDArray[np.int32]
     agreed: NDArray[np.float64]
     same: NDArray[np.float64]
@@ -41,16 +41,16 @@ def load_drafter(name: str) -> Any:
     return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
 
 
-def trace_of(answer: Recorded, spelling: Spelling) -> tuple[Trace, int] | None:
+def trace_of(answer: Answer, spelling: Spelling) -> tuple[Trace, int] | None:
     """The trace that an answer would have left behind, and how many of its drafter ids are the prompt's; None
     for one that the drafter cannot spell."""
-    assert answer.top is not None and answer.logprobs is not None
+    assert answer.labels is not None and answer.probs is not None
     found = spelling.spell(answer.prompt, answer.ids)
     if not found.owners:
         return None
     drafters = np.array(spelling.map.drafters)
-    probs = np.exp(answer.logprobs.astype(np.float32))
-    top = np.where(answer.top < len(drafters), drafters[np.minimum(answer.top, len(drafters) - 1)], -1)
+    named, probs = answer.labels, answer.probs
+    top = np.where((named >= 0) & (named < len(drafters)), drafters[np.clip(named, 0, len(drafters) - 1)], -1)
     may = np.array(spelling.map.may_draft)
     top = np.where((top >= 0) & may[top], top, -1)
     n = len(answer.ids)
@@ -59,7 +59,7 @@ def trace_of(answer: Recorded, spelling: Spelling) -> tuple[Trace, int] | None:
     lengths[found.owners] = np.diff(found.starts)
     # what has no direct map last: padding points at the first
     order = np.argsort(top < 0, axis=1, kind="stable")
-    own = np.where(answer.top == np.array(answer.ids)[:, None], probs, 0.0).sum(1)
+    own = np.where(named == np.array(answer.ids)[:, None], probs, 0.0).sum(1)
     top, probs = np.take_along_axis(top, order, 1), np.take_along_axis(probs, order, 1)
     lengths[top[:, 0] < 0] *= lengths[top[:, 0] < 0] > 1
     trace = Trace(
@@ -72,7 +72,7 @@ def trace_of(answer: Recorded, spelling: Spelling) -> tuple[Trace, int] | None:
 
 
 @torch.inference_mode()
-def guess(model: Any, answer: Recorded, spelling: Spelling) -> Guesses | None:
+def guess(model: Any, answer: Answer, spelling: Spelling) -> Guesses | None:
     """`model` is one of `transformers`."""
     found = trace_of(answer, spelling)
     if found is None:

@@ -56,6 +56,8 @@ SOURCES: Mapping[str, Source] = {
     "tasks": Source("self_instruct.jsonl", -40),
     "sql": Source("spider_dev.jsonl", 600),
 }
+# prompts of many kinds, each of which is a set; some teach, others are kept
+KINDS, KEPT_KINDS = "prompts-more.jsonl", "prompts-more-heldout.jsonl"
 KEPT_FILES: Mapping[str, str] = {"gsm8k_test": "gsm8k_test.jsonl", "humaneval": "humaneval.jsonl"}
 OWN_TRAINING = tuple(f"train/{topic}.jsonl" for topic in TOPICS)
 OWN_KEPT = tuple(f"{name}.jsonl" for name in ("probes", "examples", "edits", "free", *TOPICS))
@@ -69,6 +71,15 @@ def read_lines(path: Path) -> list[Prompt]:
         Prompt(str(record.get("id", f"{path.stem}-{number}")), record["prompt"], record.get("answer", ""))
         for number, record in enumerate(records)
     ]
+
+
+def by_kind(path: Path) -> dict[str, list[Prompt]]:
+    """The prompts of a file whose lines name their kinds; none without the file."""
+    sets: dict[str, list[Prompt]] = {}
+    if path.exists():
+        for record in map(json.loads, path.read_text(encoding="utf-8").splitlines()):
+            sets.setdefault(f"more-{record['kind']}", []).append(Prompt(record["id"], record["prompt"]))
+    return sets
 
 
 def own(names: Sequence[str]) -> list[Prompt]:
@@ -94,7 +105,7 @@ def kept(folder: Path) -> dict[str, list[Prompt]]:
         if source.stop is not None:
             sets[name] = read_lines(folder / source.file)[source.stop :]
     sets["own"] = own(OWN_KEPT)
-    return sets
+    return sets | by_kind(folder / KEPT_KINDS)
 
 
 def training(folder: Path) -> dict[str, list[Prompt]]:
@@ -102,20 +113,21 @@ def training(folder: Path) -> dict[str, list[Prompt]]:
     scored = {mark for prompts in kept(folder).values() for prompt in prompts for mark in marks(prompt.text)}
     sets = {name: read_lines(folder / source.file)[: source.stop] for name, source in SOURCES.items()}
     sets["own"] = own(OWN_TRAINING)
+    sets |= by_kind(folder / KINDS)
     return {
         name: [prompt for prompt in prompts if not scored & marks(prompt.text)]
         for name, prompts in sets.items()
     }
 
 
-def by_kind(path: Path) -> dict[str, list[Prompt]]:
-    """The prompts of a file whose lines name their kind, which is their set."""
-    with path.open(encoding="utf-8") as file:
-        records = [json.loads(line) for line in file]
-    sets: dict[str, list[Prompt]] = {}
-    for record in records:
-        sets.setdefault(record["kind"], []).append(Prompt(record["id"], record["prompt"]))
-    return sets
+def everything(folder: Path) -> dict[tuple[str, str], str]:
+    """Every prompt, whatever it may do, by set and id."""
+    return {
+        (name, prompt.id): prompt.text
+        for sets in (training(folder), kept(folder))
+        for name, prompts in sets.items()
+        for prompt in prompts
+    }
 
 
 def some(prompts: Sequence[Prompt], most: int) -> list[Prompt]:

@@ -6,25 +6,26 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from lab.drafters.ceilings import Prices, times
-from lab.drafters.corpus import few, vocabulary_of
+from lab.drafters.corpus import few, read_answers, vocabulary_of
 from lab.drafters.guesses import Guesses, guess, load_drafter
 from lab.drafters.score import agreement_table, change_table, speed_table
-from lab.drafters.shards import read_shards
+from lab.drafters.shards import Answer
 from lab.drafters.spelling import Spelling
 from omnidemo.vocabulary.vocabulary import Vocabulary
 
 
 def score_all(
-    drafters: Sequence[str], targets: Mapping[str, str], shards: Path, most: int,
+    drafters: Sequence[str], targets: Mapping[str, str], shards: Path, prompts: Path, most: int,
     costs: Mapping[int, float], steps: Sequence[float], report: Callable[[str], None],
 ) -> None:  # fmt: skip
     """Report tables of at most so many answers of each set and manner. `costs`: ms of a target's pass by its
     rows; `steps`: ms of a step of each drafter."""
     for name, place in targets.items():
         vocabulary, first = vocabulary_of(place), dict[str, tuple[Guesses, float]]()
+        answers = list(few(read_answers(shards, name, place, prompts), most))
         for drafter, step in zip(drafters, steps, strict=True):
             prices, ends = Prices(costs, step), vocabulary.roles["end"]
-            found = guesses_of(drafter, name, vocabulary, shards, most)
+            found = guesses_of(drafter, vocabulary, answers)
             report(f"\n{drafter} for {name}\n\n{agreement_table(found)}")
             for drawn, manner in ((False, "greedy"), (True, "drawn")):
                 table = speed_table(found, prices, ends, drawn)
@@ -42,9 +43,9 @@ def score_all(
             report(f"\n{drafter} beside {drafters[0]} for {name}: changes ± standard errors\n\n{changes}")
 
 
-def guesses_of(drafter: str, name: str, target: Vocabulary, shards: Path, most: int) -> list[Guesses]:
+def guesses_of(drafter: str, target: Vocabulary, answers: Sequence[Answer]) -> list[Guesses]:
     """Of a drafter along a target's answers; without those that it cannot spell."""
     model = load_drafter(drafter)
     spelling = Spelling(target, vocabulary_of(drafter))
-    made = (guess(model, answer, spelling) for answer in few(read_shards(shards, name), most))
+    made = (guess(model, answer, spelling) for answer in answers)
     return [one for one in made if one is not None]

@@ -1,50 +1,125 @@
-"""Reading the shards that `answers.py` writes."""
+"""Answers of a target in files that are small enough to be committed: `NNN.npz`.
+
+Of a prompt a file has name and hash alone: its ids are made anew from the prompt files.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import ZIP_LZMA, ZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
+Prompts = Callable[[str, str], list[int]]  # from set and id to a prompt's ids
+WHOLE = 255  # a probability of 1
+
 
 @dataclass(slots=True)
-class Recorded:
-    """An answer: see `Answer` in `batched.py`. Without `top` it is a text that people wrote."""
+class Answer:
+    """What was written to the prompt `id` of a set. `labels` [tokens, K] are the most probable tokens at each
+    place, `probs` their probabilities at temperature 1; −1 and 0 where there are fewer. Without labels it is
+    a text that people wrote. `reason`: end, length or loop."""
 
     set: str
-    order: str
-    target: str
+    id: str
     temperature: float
     reason: str
     prompt: list[int]
     ids: list[int]
-    top: NDArray[Any] | None = None
-    logprobs: NDArray[Any] | None = None
+    labels: NDArray[np.int32] | None = None
+    probs: NDArray[np.float32] | None = None
     penalty: float = 1.0
 
-
-def read_shards(folder: Path, target: str | None = None) -> Iterator[Recorded]:
-    """The answers of all shards in a folder and those below it, or of one target's."""
-    for path in sorted(folder.rglob(f"{target or '*'}-*.jsonl")):
-        yield from read_shard(path)
+    @property
+    def order(self) -> str:
+        return order_of(self.set, self.id, self.temperature)
 
 
-def read_shard(path: Path) -> Iterator[Recorded]:
-    """The answers of the shard whose lines are in `path`."""
-    with np.load(path.with_suffix(".npz")) as arrays:
-        top, logprobs = arrays["top"], arrays["logprobs"]
-    at = 0
-    for line in path.read_text().splitlines():
-        record = json.loads(line)
-        end = at + len(record["answer"])
-        yield Recorded(
-            record["set"], record["order"], record["target"], record["temperature"], record["reason"],
-            record["prompt"],
-            record["answer"], top[at:end], logprobs[at:end], record.get("penalty", 1.0),
-        )  # fmt: skip
-        at = end
+def order_of(name: str, prompt: str, temperature: float) -> str:
+    return f"{name}/{prompt}/{'drawn' if temperature > 0 else 'greedy'}"
+
+
+def hash_of(ids: Sequence[int]) -> int:
+    return zlib.crc32(np.array(ids, np.uint32).tobytes())
+
+
+def save(folder: Path, facts: Mapping[str, Any], answers: Sequence[Answer]) -> Path:
+    """Write a new file. `facts`: how the answers were made."""
+    labels, probs = (np.concatenate([getattr(one, name) for one in answers]) for name in ("labels", "probs"))
+    ids, there = np.concatenate([one.ids for one in answers]), labels >= 0
+    head = [
+        [one.set, one.id, hash_of(one.prompt), len(one.ids), one.reason, one.temperature, one.penalty]
+        for one in answers
+    ]
+    arrays = {
+        "facts": np.frombuffer(json.dumps({**facts, "answers": head}).encode(), np.uint8),
+        # bytes of the same worth side by side are more alike
+        "ids": ids.astype(np.uint32).view(np.uint8).reshape(-1, 4).T,
+        "counts": there.sum(1).astype(np.uint8),
+        "labels": labels[there].astype(np.uint32).view(np.uint8).reshape(-1, 4).T,
+        "probs": np.rint(probs[there] * WHOLE).astype(np.uint8),
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    partial = folder / f".new-{answers[0].set}-{answers[0].id}"
+    with ZipFile(partial, "w", ZIP_LZMA) as whole:
+        for name, array in arrays.items():
+            with whole.open(f"{name}.npy", "w") as file:
+                np.lib.format.write_array(file, np.ascontiguousarray(array))
+    number = len(list(folder.glob("*.npz")))
+    while True:
+        path = folder / f"{number:03d}.npz"
+        try:
+            path.hardlink_to(partial)  # never another process's file
+        except FileExistsError:
+            number += 1
+            continue
+        partial.unlink()
+        return path
+
+
+def facts_of(path: Path) -> dict[str, Any]:
+    """How a file's answers were made, and (set, id, hash, tokens, reason, temperature, penalty) of each."""
+    with np.load(path) as arrays:
+        return dict(json.loads(arrays["facts"].tobytes()))
+
+
+def done(folder: Path) -> dict[str, int]:
+    """The orders that the files of a folder hold, with the tokens of each answer."""
+    heads = (head for path in sorted(folder.glob("*.npz")) for head in facts_of(path)["answers"])
+    return {order_of(name, prompt, heat): tokens for name, prompt, _, tokens, _, heat, _ in heads}
+
+
+def read_shards(folder: Path, target: str, prompts: Prompts) -> Iterator[Answer]:
+    """A target's answers, out of all files in a folder and those below it. ValueError for a prompt that is
+    another one than was answered."""
+    for path in sorted(folder.rglob("*.npz")):
+        facts = facts_of(path)
+        if facts["target"] != target:
+            continue
+        with np.load(path) as arrays:
+            flat, written = (
+                np.ascontiguousarray(arrays[name].T).view(np.uint32)[:, 0].astype(np.int32)
+                for name in ("labels", "ids")
+            )
+            counts, weights = arrays["counts"], arrays["probs"].astype(np.float32) / WHOLE
+        there = np.arange(counts.max(initial=1)) < counts[:, None]
+        labels, probs = np.full(there.shape, -1, np.int32), np.zeros(there.shape, np.float32)
+        labels[there], probs[there] = flat, weights
+        at = 0
+        for name, prompt, sum_, tokens, reason, heat, penalty in facts["answers"]:
+            ids, here = prompts(name, prompt), slice(at, at + tokens)
+            if hash_of(ids) != sum_:
+                raise ValueError(
+                    f"{path.name} answers another prompt {name}/{prompt} than the prompt files have; take "
+                    f"those of {facts['prompts']!r}"
+                )
+            yield Answer(
+                name, prompt, heat, reason, ids, written[here].tolist(), labels[here], probs[here], penalty
+            )
+            at += tokens

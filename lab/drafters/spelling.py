@@ -50,10 +50,10 @@ class Spelling:
         self,
         prompt: Sequence[int],
         answer: Sequence[int],
-        top: NDArray[Any] | None = None,
-        logprobs: NDArray[Any] | None = None,
+        labels: NDArray[Any] | None = None,
+        probs: NDArray[Any] | None = None,
     ) -> Spelled:
-        """`top` and `logprobs` [answer, K]: the target's most probable tokens; without them each position has
+        """`labels` and `probs` [answer, K]: the target's most probable tokens; without them each position has
         one label, what is there."""
         cache: Any = _NoCache()
         context = DrafterContext(cache, self.map)
@@ -71,14 +71,13 @@ class Spelling:
         ids = np.array(context.ids)
         label_ids, weights = np.zeros((len(ids), LABELS), np.uint16), np.zeros((len(ids), LABELS), np.uint16)
         label_ids[:, 0], weights[:, 0] = ids, WHOLE
-        if top is not None and logprobs is not None:
-            probs = np.exp(logprobs.astype(np.float64))
+        if labels is not None and probs is not None:
             for place, begin in zip(owners, starts, strict=False):
                 self._label(
                     context.ids,
                     begin,
                     ends[len(prompt) + place + 1],
-                    top[place].tolist(),
+                    labels[place].tolist(),
                     probs[place].tolist(),
                     label_ids,
                     weights,
@@ -93,7 +92,9 @@ class Spelling:
         """Labels of the ids that spell one target token: at each, what the target's probable tokens go on
         with that agree so far."""
         spellings = [
-            (spelled, p) for one, p in zip(top, probs, strict=True) if (spelled := self.map.spelling(one))
+            (spelled, p)
+            for one, p in zip(top, probs, strict=True)
+            if p and (spelled := self.map.spelling(one))
         ]
         for place in range(begin, end):
             done = tuple(ids[begin:place])
