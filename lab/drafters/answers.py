@@ -18,7 +18,7 @@ from omnidemo.core.config import Manner
 from omnidemo.models.chat_template import Speller
 from omnidemo.models.load import LanguageModel
 
-SHARD = 256  # answers
+SHARD = 128  # answers
 LENGTH = 256  # tokens of an answer
 
 
