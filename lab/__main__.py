@@ -50,7 +50,6 @@ for command in (
     model_commands.rows,
     model_commands.train,
     model_commands.ceilings,
-    model_commands.ways,
     model_commands.learning,
     model_commands.steps,
     page_commands.recorded_run,

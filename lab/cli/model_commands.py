@@ -154,33 +154,6 @@ def ceilings(
     score_all(drafter, targets, shards, prompts, most, costs, step * (len(drafter) // len(step)), typer.echo)
 
 
-def ways(
-    target: Annotated[str, typer.Option(help="NAME=MODEL: whose answers NAME in the shards are.")],
-    shards: Shards,
-    drafter: Annotated[str, typer.Option(help="The drafter, by any of its names.")] = "bundled/drafter-3",
-    most: Annotated[
-        int, typer.Option(min=1, help="Answers of a set at most, greedy and drawn ones each.")
-    ] = 60,
-    rows: Annotated[str, typer.Option(help="ROWS=MS,…: what a pass of the target costs.")] = PASSES,
-    step: Annotated[float, typer.Option(help="Ms of a step of the drafter.")] = 0.2,
-    windows: Annotated[
-        str, typer.Option(help="Newest tokens that a drafter sees, with commas between; none: not measured.")
-    ] = "",
-    behind: Annotated[
-        int, typer.Option(min=0, help="Drafter tokens of other texts before each prompt, for the windows.")
-    ] = 0,
-) -> None:
-    """What trees of candidates, overlap, a lenient judge, blocks and windows would bring along recorded
-    answers, at given prices."""
-    from lab.drafters.ceilings import Prices
-    from lab.ways.way_tables import tables
-
-    name, _, model = target.partition("=")
-    sizes = [int(one) for one in windows.split(",") if one]
-    prices = Prices(costs_of(rows), step)
-    tables(drafter, name, model or name, shards, most, prices, sizes, behind, typer.echo)
-
-
 def learning(
     target: Annotated[str, typer.Option(help="Whose answers teach, by any of its names.")],
     prompts: Prompts,

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 
+from lab.drafters import scoring
 from lab.drafters.ceilings import WAYS, Prices, simulate, times
 from lab.drafters.corpus import vocabulary_of
 from lab.drafters.guesses import Guesses, guess, load_drafter, trace_of
 from lab.drafters.score import agreement_table, change_table, count_rounds, scores, speed_table
-from lab.drafters.scoring import score_all
-from lab.drafters.shards import Recorded, read_shards
+from lab.drafters.shards import Answer
 from lab.drafters.spelling import Spelling
 
 PRICES = Prices({1: 4.0, 2: 5.0, 4: 6.0}, step=0.1)
@@ -24,7 +24,7 @@ def guesses(
 ) -> Guesses:
     n = len(ids)
     hits = np.array(right)
-    answer = Recorded("s", "t/s/0", "t", temperature, "end", [1] if prompt is None else prompt, ids)
+    answer = Answer("s", "0", temperature, "end", [1] if prompt is None else prompt, ids)
     return Guesses(answer, np.ones(n, np.int32), hits * 0.5, hits * 1.0, hits, np.full(n, sure))
 
 
@@ -87,8 +87,8 @@ def test_what_a_better_drafter_changes_is_told_with_its_error() -> None:
     assert alone[2] == "| s | 1 | +0.000 ± nan | +0.000 ± nan | +1.000 ± nan |"
 
 
-def test_a_guess_stands_at_its_token_also_behind_an_ngram(answers: Path) -> None:
-    answer, *_ = read_shards(answers)
+def test_a_guess_stands_at_its_token_also_behind_an_ngram(answers: list[Answer]) -> None:
+    answer = answers[0]
     spelling = Spelling(vocabulary_of("bundled/large"), vocabulary_of("bundled/drafter"))
     model = load_drafter("bundled/drafter")
     found, spelled = guess(model, answer, spelling), trace_of(answer, spelling)
@@ -101,10 +101,13 @@ def test_a_guess_stands_at_its_token_also_behind_an_ngram(answers: Path) -> None
     assert found.sure[single] == pytest.approx(probs[trace.starts[single] - 1].max(-1).values.numpy())
 
 
-def test_drafters_are_scored_each_alone_and_beside_the_first(answers: Path) -> None:
-    said = list[str]()
+def test_drafters_are_scored_each_alone_and_beside_the_first(
+    answers: list[Answer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said, here = list[str](), Path()
+    monkeypatch.setattr(scoring, "read_answers", lambda *_: iter(answers))
     drafters = ["bundled/drafter", "bundled/drafter-3"]
-    score_all(drafters, {"t": "bundled/large"}, answers, 9, PRICES.rows, [0.1, 0.2], said.append)
+    scoring.score_all(drafters, {"t": "bundled/large"}, here, here, 9, PRICES.rows, [0.1, 0.2], said.append)
     heads = [text.splitlines()[1] for text in said]
     assert [head.split(":")[0] for head in heads] == [
         "bundled/drafter for t", "greedy", "drawn", "bundled/drafter-3 for t", "greedy", "drawn",

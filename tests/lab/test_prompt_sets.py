@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lab.drafters import prompt_sets
-from lab.drafters.prompt_sets import Prompt
+from lab.drafters.prompt_sets import KEPT_KINDS, KINDS, Prompt, everything
 from tests.support.cli import Cli, refused
 
 SCHEMA = (
@@ -42,6 +42,8 @@ def folder(tmp_path: Path) -> Path:
         f"{SCHEMA}\n\nQuestion: {number}" for number in range(590, 640)
     ]
     write(tmp_path, "spider_dev.jsonl", sql)
+    for name, id, text in ((KINDS, "sql-1", "One."), (KEPT_KINDS, "sql-2", "A kept one.")):
+        (tmp_path / name).write_text(json.dumps({"kind": "sql", "id": id, "prompt": text}) + "\n")
     return tmp_path
 
 
@@ -57,6 +59,10 @@ def test_kept_parts_do_not_teach(folder: Path) -> None:
     assert len(training["summaries"]) == 20 and len(training["tasks"]) == 10
     scored = {prompt.text for prompts in kept.values() for prompt in prompts}
     assert not scored & {prompt.text for prompts in training.values() for prompt in prompts}
+    assert [one.id for one in training["more-sql"]] == ["sql-1"] and [one.id for one in kept["more-sql"]] == [
+        "sql-2"
+    ]
+    assert everything(folder)["more-sql", "sql-2"] == "A kept one."
 
 
 def test_a_prompt_in_both_parts_does_not_teach(folder: Path) -> None:

@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 import torch
 
-from lab.drafters.answers import by_set, done, save
-from lab.drafters.batched import Answer, Order
-from lab.drafters.corpus import answer_texts
+from lab.drafters.answers import Wanted, by_set, work
+from lab.drafters.batched import Order
 from lab.drafters.guesses import guess
+from lab.drafters.prompt_sets import Prompt
 from lab.drafters.rows import CHANNELS, Chat, pack, write_rows
-from lab.drafters.shards import Recorded, read_shards
+from lab.drafters.shards import Answer, done, order_of, read_shards, save
 from lab.drafters.spelling import LABELS, WHOLE, Spelling
 from lab.drafters.training.training_llama import labels_of
+from omnidemo.core.config import Manner
 from omnidemo.models.load import open_source
 from omnidemo.vocabulary.vocabulary import Vocabulary
 
@@ -28,20 +29,20 @@ def vocabularies() -> tuple[Vocabulary, Vocabulary]:
     return target, drafter
 
 
-def recorded(target: Vocabulary, text: str, others: list[tuple[str, float]]) -> Recorded:
+def recorded(target: Vocabulary, text: str, others: list[tuple[str, float]]) -> Answer:
     """An answer whose tokens all have the same probable ones beside themselves."""
     prompt, ids = list(target.encode(b"Say it.") or ()), list(target.encode(text.encode()) or ())
     extra = [(target.encode(other.encode()) or (0,))[0] for other, _ in others]
-    top = np.array([[one, *extra] for one in ids], np.int32)
-    logprobs = np.log(np.array([[0.5, *(p for _, p in others)]] * len(ids))).astype(np.float16)
-    return Recorded("s", "t/s/0", "t", 0.0, "end", prompt, ids, top, logprobs)
+    labels = np.array([[one, *extra] for one in ids], np.int32)
+    probs = np.array([[0.5, *(p for _, p in others)]] * len(ids), np.float32)
+    return Answer("s", "0", 0.0, "end", prompt, ids, labels, probs)
 
 
 def test_labels_are_what_the_target_might_write(vocabularies: tuple[Vocabulary, Vocabulary]) -> None:
     target, drafter = vocabularies
     answer = recorded(target, " A photographer waits near the lighthouse.", [(" the", 0.3), (" a", 0.1)])
     spelling = Spelling(target, drafter)
-    spelled = spelling.spell(answer.prompt, answer.ids, answer.top, answer.logprobs)
+    spelled = spelling.spell(answer.prompt, answer.ids, answer.labels, answer.probs)
     assert drafter.text_bytes(spelled.ids[spelled.first :]) == target.text_bytes(answer.ids)
     assert (spelled.label_weights.sum(1, dtype=np.int64) == WHOLE).all()
     the = spelling.map.spelling(target.encode(b" the")[0])  # type: ignore[index]
@@ -74,31 +75,54 @@ def test_rows_hold_each_chat_once_in_every_epoch(tmp_path: Path) -> None:
     assert count == 4 and np.load(tmp_path / f"{1 << 18}-00000.npy").shape == (4, CHANNELS, 1 << 18)
 
 
-@pytest.mark.parametrize("name", ["t", "one-1.5b"])  # a point in a name begins no suffix
-def test_shards_come_back(tmp_path: Path, name: str) -> None:
-    top, logprobs = np.arange(12, dtype=np.int32).reshape(3, 4), np.zeros((3, 4), np.float16)
-    greedy, drawn = (Order(f"{name}/s/{number}/0", heat, 1, 9) for number, heat in enumerate((0.0, 0.8)))
-    save(tmp_path, name, [Answer(greedy, [1], [2, 3], top[:2], logprobs[:2], "end")])
-    save(tmp_path, name, [Answer(drawn, [1], [4], top[2:], logprobs[2:], "length")])
-    first, second = read_shards(tmp_path, name)
-    assert (first.ids, second.ids) == ([2, 3], [4]) and second.temperature == 0.8
-    assert second.top is not None and second.top.tolist() == top[2:].tolist()
-    assert done(tmp_path, name) == {greedy.id: 2, drawn.id: 1}
-
-
-def test_what_was_written_is_counted_by_set_and_read_as_text(
+def test_shards_come_back_without_their_prompts(
     tmp_path: Path, vocabularies: tuple[Vocabulary, Vocabulary]
 ) -> None:
-    target, none = vocabularies[0], np.zeros((0, 4))
-    for number, text in enumerate(("A duck waits.", "Two ducks.")):
-        ids = list(target.encode(text.encode()) or ())
-        order = Order(f"t/{'xy'[number]}/{number}/0", 0.0, 1, 9)
-        save(tmp_path, "t", [Answer(order, [1], ids, none, none, "end")])
-    assert list(answer_texts({"t": "bundled/large"}, tmp_path)) == ["A duck waits.", "Two ducks."]
-    counts = [len(target.encode(text) or ()) for text in (b"A duck waits.", b"Two ducks.")]
-    assert by_set(done(tmp_path, "t")).splitlines() == [
-        f"{name}: 1 answers, {count} tokens" for name, count in zip("xy", counts, strict=True)
-    ]
+    written = [recorded(vocabularies[0], text, [(" a", 0.25)]) for text in ("A duck waits.", "Two ducks.")]
+    written[1].id, written[1].temperature = "1", 0.8
+    assert written[1].labels is not None and written[1].probs is not None
+    written[1].labels[:, 1], written[1].probs[:, 1] = -1, 0
+    facts = {"target": "t", "prompts": "here"}
+    for answer in written:
+        save(tmp_path, facts, [answer])
+    save(tmp_path, facts | {"target": "another"}, written)
+    assert [path.name for path in sorted(tmp_path.iterdir())] == ["000.npz", "001.npz", "002.npz"]
+    assert not any(b"Say it" in path.read_bytes() for path in tmp_path.iterdir())
+    prompt = written[0].prompt
+    found = list(read_shards(tmp_path, "t", lambda *_: prompt))
+    for one, other in zip(found, written, strict=True):
+        assert (one.order, one.prompt, one.ids, one.temperature) == (
+            other.order, prompt, other.ids, other.temperature,
+        )  # fmt: skip
+        assert one.labels is not None and other.labels is not None and other.probs is not None
+        kept = other.labels[:, : one.labels.shape[1]]
+        assert one.labels.tolist() == kept.tolist() and one.probs == pytest.approx(
+            other.probs[:, : kept.shape[1]], abs=2e-3
+        )
+    counts = {"s/0/greedy": len(written[0].ids), "s/1/drawn": len(written[1].ids)}
+    assert done(tmp_path) == counts
+    assert by_set(counts) == f"s: 2 answers, {sum(counts.values())} tokens"
+    with pytest.raises(ValueError, match="take those of 'here'"):
+        list(read_shards(tmp_path, "t", lambda *_: [1, 2]))
+
+
+def test_each_prompt_is_answered_once_unless_both_ways_are_wanted() -> None:
+    sets = {"a": [Prompt(f"{number}", "x") for number in range(40)], "b": [Prompt("0", "y")]}
+    manner = Manner(temperature=0.2, top_k=20)
+
+    def orders(wanted: Wanted, finished: tuple[str, ...] = ()) -> list[Order]:
+        found = work(sets, lambda text: [ord(text)], finished, manner, wanted)
+        return [one for _, some in found for one in some]
+
+    halves = [order for part in (0, 1) for order in orders(Wanted(part=(part, 2)))]
+    assert len(halves) == 41 and {(one.set, one.id) for one in halves} == {
+        (name, prompt.id) for name, prompts in sets.items() for prompt in prompts
+    }
+    assert 10 < sum(one.temperature == 0 for one in halves) < 31
+    assert {one.top_k for one in halves if one.temperature} == {20}
+    first = halves[0]
+    left = orders(Wanted(), (order_of(first.set, first.id, first.temperature),))
+    assert len(left) == 40 and len(orders(Wanted(both=True))) == 82
 
 
 def test_labels_of_rows() -> None:

@@ -1,1 +1,0 @@
-"""What further ways of speculative decoding would bring, simulated along recorded answers."""
