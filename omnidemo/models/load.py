@@ -19,7 +19,6 @@ from omnidemo.core.config import ARITHMETIC, GREEDY, Arithmetic, Manner
 from omnidemo.core.config.refusals import first_line
 from omnidemo.decoding.sampling import as_tensor
 from omnidemo.models import model_files
-from omnidemo.models.chat_template import check_template, dropped
 from omnidemo.models.folder_model import BYTES, FolderModel, Quantization, check_quantization
 from omnidemo.models.gguf_model import GgufModel
 from omnidemo.models.memory_need import check_room, least_need, whole_need
@@ -142,13 +141,6 @@ def _checked_tokenizer(source: ModelSource) -> tuple[Any, Vocabulary]:
     if isinstance(tokenizer.chat_template, dict) and "default" not in tokenizer.chat_template:
         log.warning("%s has chat templates for other uses alone, and is used without one", source.name)
         tokenizer.chat_template = None
-    if tokenizer.chat_template:
-        try:
-            check_template(tokenizer)
-        except ValueError as error:
-            raise ModelError(f"{source.name} cannot be used: {error}; choose another model") from None
-        for role in dropped(tokenizer):
-            log.warning("the chat template of %s leaves out what %s messages say", source.name, role)
     return tokenizer, vocabulary
 
 

@@ -21,7 +21,7 @@ from omnidemo.learning.lines.line_names import AUTO
 from omnidemo.learning.lines.router import DEFAULT, Route
 from omnidemo.learning.lines.session_routes import SessionRoutes
 from omnidemo.models.catalogue import reading
-from omnidemo.models.chat_template import check_messages
+from omnidemo.models.chat_template import plain_messages
 from omnidemo.pair.pair import Pair
 from omnidemo.serving.adaptation_service import AdaptationService
 from omnidemo.serving.answers.listening import listen
@@ -107,7 +107,7 @@ class ChatService:
         usual = self._pool.settings.drafting
         options |= {name: value for name, value in usual.items() if options.get(name) is None}
         asked = GenerationConfig.of(**options)  # raises before anything is done
-        check_messages(messages, texts=True)
+        messages = plain_messages(messages)
         ending = self._pool.ending
         request = _Request(
             session, target, drafter, messages, keep, kind, domain, asked, cancel, ending, watch

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import logging
-import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,6 @@ from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
 from omnidemo import load_pair
-from omnidemo.backends.runner import ModelError
-from omnidemo.models import chat_template
 from omnidemo.models.chat_template import Speller
 from omnidemo.models.load import load_model
 from omnidemo.pair.pair import Pair
@@ -222,6 +219,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
         ([{"role": "user"}], "a message is an object"),
         ([None], "a message is an object"),
         ([{"role": "user", "content": 5}], "the content of a message is a text"),
+        ([{"role": "user", "content": None}], "the content of a message is a text"),
         ([{"role": "user", "content": [{"type": "image"}]}], "is a text or a list of text parts"),
         ([{"role": "user", "content": [{"type": "audio", "text": ""}]}], "a list of text parts"),
         ([{"role": "user|>x", "content": "a"}], "no role of a message"),
@@ -238,28 +236,6 @@ def test_what_is_no_prompt_is_refused_in_one_sentence(pair: Pair, prompt: Any, s
     with pytest.raises(ValueError, match=said) as refused:
         pair.generate(prompt)
     assert "\n" not in str(refused.value)
-
-
-@pytest.mark.parametrize(
-    ("template", "says"),
-    [
-        (
-            "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}",
-            "has not ended after 0.3 seconds",
-        ),
-        ("{{ 'x' * 2000000 }}", "makes 2,000,000 characters of one short message"),
-    ],
-)
-def test_a_template_without_an_end_is_refused_as_the_model_loads(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, template: str, says: str
-) -> None:
-    monkeypatch.setattr(chat_template, "PROBE_SECONDS", 0.3)
-    before = sys.gettrace()
-    folder = Path(save(tmp_path / "model", "byte-level"))
-    (folder / "chat_template.jinja").write_text(template)
-    with pytest.raises(ModelError, match=f"{says}.*; choose another model"):
-        load_model(str(folder), device="cpu")
-    assert sys.gettrace() is before
 
 
 @pytest.mark.parametrize(
@@ -291,13 +267,10 @@ STRICT = "{% for m in messages %}<{{ m['role'] }}>{{ m['content'][0]['text'] | t
 
 
 @pytest.mark.parametrize("template", [IN_PARTS, IN_TEXT, BOTH, STRICT])
-def test_a_template_gets_contents_in_the_form_that_it_reads(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, template: str
-) -> None:
+def test_a_template_gets_contents_in_the_form_that_it_reads(tmp_path: Path, template: str) -> None:
     folder = Path(save(tmp_path / "model", "byte-level"))
     (folder / "chat_template.jinja").write_text(template)
     model = load_model(str(folder), device="cpu")
-    assert not [row for row in caplog.records if "leaves out" in row.message]
     reader = PromptReader(model)
     for text in ("the small duck", "a <s> typed </s>"):
         wanted = Speller(model.tokenizer, model.vocabulary).text(f"<system>Hi<user>{text}")
@@ -305,18 +278,6 @@ def test_a_template_gets_contents_in_the_form_that_it_reads(
         for content in (text, parts):
             chat = [{"role": "system", "content": "Hi"}, {"role": "user", "content": content}]
             assert model.vocabulary.text_bytes(reader.ids(chat)) == model.vocabulary.text_bytes(wanted)
-
-
-def test_roles_that_a_template_leaves_out_are_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    folder = Path(save(tmp_path / "model", "byte-level"))
-    (folder / "chat_template.jinja").write_text(
-        "{% for m in messages %}{% if m['role'] == 'user' %}{{ m['content'] }}{% endif %}{% endfor %}"
-    )
-    load_model(str(folder), device="cpu")
-    said = [row.message for row in caplog.records if "leaves out" in row.message]
-    assert [one.split("leaves out ")[1] for one in said] == [
-        "what system messages say", "what assistant messages say",
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("raw", [True, False])
