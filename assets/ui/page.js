@@ -18,7 +18,6 @@ import "./shared/visitor-strip.js";
 
 export { adaptation } from "./adaptation/adaptation.js";
 export { controls } from "./adaptation/controls.js";
-export { hero } from "./adaptation/hero.js";
 export { players } from "./adaptation/teach.js";
 export { chat } from "./chat/chat.js";
 export { showMethod } from "./chat/panels.js";

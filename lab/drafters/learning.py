@@ -15,12 +15,12 @@ import numpy as np
 
 from lab.drafters.prompt_sets import Prompt, some
 from lab.experiments.arm import with_labels_of_the_paper
+from lab.experiments.replayed_target import ARRAYS
 from omnidemo.core.config import Settings
 from omnidemo.core.private_folders import replacing
 from omnidemo.core.records import Trace
 from omnidemo.learning.distill.distiller import Distiller
 from omnidemo.learning.distill.train_step import agree, evaluate
-from omnidemo.learning.probes.replayed_target import ARRAYS
 from omnidemo.models.adapters.adapter_state import AdapterState
 from omnidemo.pair.pair import Pair
 from omnidemo.serving.measuring.line import Line

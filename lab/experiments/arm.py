@@ -12,13 +12,13 @@ from statistics import fmean
 from typing import Any
 
 from lab.experiments.plans import Arm, Event, Reading, checkpoints, stream
+from lab.experiments.replayed_target import Replay, TargetRecords
 from omnidemo.backends import compile_kernels
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.core.config import Settings
 from omnidemo.core.private_folders import replacing
 from omnidemo.core.records import Generation, Trace
 from omnidemo.learning.lines.router import Router
-from omnidemo.learning.probes.replayed_target import Replay, TargetRecords
 from omnidemo.models.load import load_model
 from omnidemo.serving.measuring.line import Learners, Line
 from omnidemo.serving.measuring.report_tables import Spread

@@ -22,11 +22,11 @@ from transformers.utils import logging
 from lab.experiments import answer_counts
 from lab.experiments.arm import World, run_arm
 from lab.experiments.plans import Arm
+from lab.experiments.replayed_target import RecordedAnswer, TargetRecords
 from omnidemo.core.config import Settings
 from omnidemo.core.processes import deaf_to_ctrl_c
 from omnidemo.core.records import Trace
 from omnidemo.learning.distill.process_worker import TRAINING_ENVIRONMENT
-from omnidemo.learning.probes.replayed_target import RecordedAnswer, TargetRecords
 from omnidemo.serving.pair_loading import build_measured_pair
 
 PROMPTS_PER_JOB = 100  # of a recording: a few seconds of loading, half a minute of work

@@ -235,46 +235,6 @@ class NgramEntry:
     last_used: int
 
 
-@dataclass(frozen=True, slots=True)
-class Probe:
-    """One drafter version on the probe prompts of a topic: the target's recorded answers, replayed with
-    drafts of 4 tokens.
-
-    `domain` is the adapter line, "" for version 0, the base drafter of all lines. `recording` identifies a
-    recording: results of another target, or of other prompts, are not compared. `examples`: answers that the
-    version had learned from. `counts`: (tokens, passes of the target) of each prompt, in order. `shown`: some
-    of the prompts, round by round.
-    """
-
-    target: str
-    drafter: str
-    domain: str
-    version: int
-    topic: str
-    recording: str
-    examples: int
-    counts: tuple[tuple[int, int], ...]
-    agreement: Agreement | None = None
-    shown: tuple[Replayed, ...] = ()
-    created_at: str = ""  # UTC, ISO 8601; empty: now
-
-
-@dataclass(frozen=True, slots=True)
-class Replayed:
-    """A recorded answer, drafted again. Its rounds have no seconds: the target did not compute."""
-
-    prompt: str
-    rounds: tuple[Round, ...]
-
-    @property
-    def text(self) -> str:
-        return "".join(done.text for done in self.rounds)
-
-    @property
-    def tokens(self) -> int:
-        return sum(len(done.tokens) for done in self.rounds)
-
-
 Part = Reading | Round | Generation  # what an answer is given in, in this order
 Prompt = str | Sequence[Mapping[str, str]] | Sequence[int]
 

@@ -52,7 +52,6 @@ class Pair:
     drafting weights of its own; new ones (`publish`) are swapped in between two rounds.
     """
 
-    replays = True  # whether the target also answers between requests, so that versions can be measured
     here = True  # whether this process writes the answers
 
     def __init__(

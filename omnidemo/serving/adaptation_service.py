@@ -13,8 +13,7 @@ from omnidemo.core import config, private_folders
 from omnidemo.core.config import Settings
 from omnidemo.core.config.controls import CONTROLS
 from omnidemo.learning.distill.trainer_status import TrainerStatus
-from omnidemo.learning.lines import learning_curve, sample_prompts
-from omnidemo.learning.lines.learning_curve import BeforeAfter
+from omnidemo.learning.lines import sample_prompts
 from omnidemo.learning.lines.line_names import AUTO, LineInfo, check_domain
 from omnidemo.learning.lines.router import DEFAULT, OTHER, Route, Router
 from omnidemo.learning.lines.trainer_pool import TrainerPool
@@ -87,21 +86,6 @@ class AdaptationService:
         pair, _ = self._pool.ready(target, drafter)
         settings = self._pool.settings
         return pair.drafting(check_domain(domain), settings.policy(on_page=True), settings.draft_length)
-
-    def hero(self, target: str, drafter: str, topic: str, domain: str = DEFAULT) -> dict[str, Any]:
-        """What a line has learned of a topic (`learning_curve.curve`). Works while the pair is not loaded."""
-        return learning_curve.curve(self._store, target, drafter, check_domain(domain), topic)
-
-    def before_after(self, target: str, drafter: str, domain: str, topic: str) -> BeforeAfter | None:
-        """As `learning_curve.before_after`. Works while the pair is not loaded."""
-        return learning_curve.before_after(self._store, target, drafter, check_domain(domain), topic)
-
-    def measuring(self, target: str, drafter: str, topic: str) -> bool:
-        """Whether a replay of the topic's probe prompts is due or running."""
-        try:
-            return self._lines(target, drafter).measurer.pending(topic)
-        except RuntimeError:
-            return False
 
     def on_disk(self, target: str, drafter: str, domain: str = DEFAULT) -> list[int]:
         """The versions of a line whose files are kept, newest first. Works while no pair is loaded."""

@@ -119,8 +119,6 @@ class ChatService:
             if topic is not None:
                 route = replace(route, topic=topic, topic_why=f"Sample prompts of the topic “{topic}”.")
             self._routes.note(session, route)
-            if asked.learn:
-                lines.measurer.topic(route.topic, route.domain)
             if request.cancelled():  # before it began: there is nothing to record
                 name, none = make_method(asked.method, pair.map).name, measure((), None)
                 yield Generation((), "", (), none, "cancelled", name, 0, asked.seed, domain=route.domain)
@@ -214,7 +212,7 @@ class ChatService:
             learns = status.state == "training" or (
                 status.state in ("waiting", "idle") and not status.next_in
             )
-            if not learns and not self._adaptation.measuring(target, drafter, topic):
+            if not learns:
                 return
             time.sleep(0.05)
 

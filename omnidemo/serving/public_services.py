@@ -10,7 +10,6 @@ from typing import Any
 
 from omnidemo.core.records import Generation, Part
 from omnidemo.learning.distill.trainer_status import TrainerStatus
-from omnidemo.learning.lines.learning_curve import BeforeAfter
 from omnidemo.learning.lines.line_names import LineInfo
 from omnidemo.learning.lines.router import DEFAULT, Route
 from omnidemo.models.catalogue import ModelCard
@@ -39,7 +38,7 @@ class PublicServices(CallerRights):
         self.topics, self.examples, self.sample_prompts = (
             services.topics, services.examples, services.sample_prompts,
         )  # fmt: skip
-        self.measuring, self.pace_of = services.measuring, services.pace_of
+        self.pace_of = services.pace_of
         # Open too, because nobody can guess the key of another's answer.
         self.speeds_of, self.speed_lanes = services.speeds_of, services.speed_lanes
 
@@ -202,12 +201,6 @@ class PublicServices(CallerRights):
 
     def drafting(self, target: str, drafter: str, domain: str = DEFAULT) -> Drafting:
         return self._services.drafting(target, drafter, self._own(domain))
-
-    def hero(self, target: str, drafter: str, topic: str, domain: str = DEFAULT) -> dict[str, Any]:
-        return self._services.hero(target, drafter, topic, self._own(domain)) | {"line": domain}
-
-    def before_after(self, target: str, drafter: str, domain: str, topic: str) -> BeforeAfter | None:
-        return self._services.before_after(target, drafter, self._own(domain), topic)
 
     def let_learn(self, target: str, drafter: str, line: str = DEFAULT, *more: Any, **named: Any) -> None:
         self._services.let_learn(target, drafter, self._own(line), *more, **named)

@@ -121,9 +121,6 @@ class Services:
         self.import_adapter = lines.import_adapter
         self.forget_exports = lines.forget_exports
         self.configure = lines.configure
-        self.measuring = lines.measuring
-        self.hero = lines.hero
-        self.before_after = lines.before_after
 
     @property
     def settings(self) -> Settings:

@@ -8,10 +8,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import TypeAdapter
 from sqlalchemy import Connection, delete, insert, select, update
 
-from omnidemo.core.records import Agreement, NgramEntry, Probe, Replayed, TrainStep
+from omnidemo.core.records import Agreement, NgramEntry, TrainStep
 from omnidemo.models.adapters.adapter_state import AdapterVersion
 from omnidemo.storage.database import Database, Rows
 from omnidemo.storage.tables import (
@@ -20,7 +19,6 @@ from omnidemo.storage.tables import (
     LINE_TABLES,
     NGRAMS,
     PAIRS,
-    PROBES,
     REQUESTS,
     STEPS,
     columns_of,
@@ -81,7 +79,7 @@ class LineStore(Database):
         return [NgramEntry(**row | {"drafter_ids": tuple(row["drafter_ids"])}) for row in rows]
 
     def forget_line(self, target: str, drafter: str, domain: str) -> None:
-        """Delete the versions, probes and training steps of a line."""
+        """Delete the versions and training steps of a line."""
 
         def write(connection: Connection) -> None:
             pair = pair_id(connection, target, drafter)
@@ -220,51 +218,9 @@ class LineStore(Database):
         query = update(REQUESTS).where(REQUESTS.c.key == key).values(**_measured(agreement))
         self.submit(lambda connection: connection.execute(query))
 
-    def record_probe(self, probe: Probe) -> None:
-        """Store a version's result on the probe prompts of a topic; a second call replaces the first. Rounds
-        are kept of the line's last probed version. Probes of other recordings of the topic are deleted,
-        because they cannot be compared."""
-
-        def write(connection: Connection) -> None:
-            pair = pair_id(connection, probe.target, probe.drafter)
-            topic = (PROBES.c.pair_id == pair, PROBES.c.topic == probe.topic)
-            own = (*topic, PROBES.c.domain == probe.domain)
-            connection.execute(delete(PROBES).where(*topic, PROBES.c.recording != probe.recording))
-            connection.execute(delete(PROBES).where(*own, PROBES.c.version == probe.version))
-            if probe.shown:
-                connection.execute(update(PROBES).where(*own).values(shown=None))
-            names = ("domain", "topic", "recording", "version", "examples", "counts")
-            row: dict[str, Any] = {name: getattr(probe, name) for name in names}
-            row |= {
-                "created_at": utc(probe.created_at or None),
-                "shown": [asdict(each) for each in probe.shown] or None,
-                "prompts": len(probe.counts),
-                "tokens": sum(tokens for tokens, _ in probe.counts),
-                "passes": sum(passes for _, passes in probe.counts),
-            }
-            connection.execute(insert(PROBES).values(pair_id=pair, **row, **_measured(probe.agreement)))
-
-        self.submit(write)
-
-    def probes(
-        self, target: str, drafter: str, domain: str = "default", topic: str | None = None, *,
-        shown: bool = False,
-    ) -> Rows:  # fmt: skip
-        """The probes of a line and of the fresh drafter (version 0), by version; `shown`: with kept
-        rounds."""
-        columns = columns_of(PROBES, "id", "pair_id", *(() if shown else ("shown",)))
-        query = of_pair(PROBES, target, drafter, *columns).where(PROBES.c.domain.in_(("", domain)))
-        query = query if topic is None else query.where(PROBES.c.topic == topic)
-        return self.rows(query.order_by(PROBES.c.version))
-
 
 def _measured(agreement: Agreement | None) -> dict[str, float]:
     return {"agreement": agreement.overlap, "same_first": agreement.same_first} if agreement else {}
-
-
-def replayed(stored: Iterable[Mapping[str, Any]]) -> list[Replayed]:
-    """The kept rounds in the column `shown` of a probe."""
-    return TypeAdapter(list[Replayed]).validate_python(stored)
 
 
 def _finite(effect: Mapping[str, float]) -> dict[str, float | None]:

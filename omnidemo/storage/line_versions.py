@@ -216,7 +216,7 @@ class DraftingVersions(LineVersions):
         self._database.set_effect(*self._names, version, effect)
 
     def reset(self) -> None:
-        """Back to the base drafter: versions, probes and loss curve of the line are deleted."""
+        """Back to the base drafter: versions and loss curve of the line are deleted."""
         self._swap_to(0)
         self.remove()
         self._database.forget_line(*self._names)

@@ -185,24 +185,7 @@ STEPS = _table(
     *_measured("loss_head"),  # of the acceptance head, where it was trained
     sa.Index("ix_training_steps_line", "pair_id", "domain", "id"),
 )
-# A version on the probe prompts of a topic; see `records.Probe`. `shown` is kept for the last probed version
-# of each line; `counts` is NULL in rows of older releases.
-PROBES = _table(
-    "probes",
-    *_whole("id", key=True),
-    _row_of("pairs", "pair_id"),
-    *_words(200, "domain"),
-    *_whole("version"),
-    *_words(200, "topic"),
-    *_words(80, "recording"),
-    *_whole("examples", "prompts", "tokens", "passes"),
-    *_measured("agreement", "same_first"),
-    sa.Column("shown", sa.JSON(none_as_null=True)),
-    sa.Column("counts", sa.JSON(none_as_null=True)),
-    *_words(40, "created_at"),
-    sa.UniqueConstraint("pair_id", "domain", "version", "topic", name="uq_probes_version_topic"),
-)
-LINE_TABLES = (ADAPTERS, STEPS, PROBES)  # rows of an adapter line, by pair and `domain`
+LINE_TABLES = (ADAPTERS, STEPS)  # rows of an adapter line, by pair and `domain`
 FILTERS: Mapping[str, sa.Column[Any]] = {
     "id": REQUESTS.c.id, "target": PAIRS.c.target, "drafter": PAIRS.c.drafter, "method": REQUESTS.c.method,
     "domain": REQUESTS.c.domain, "topic": REQUESTS.c.topic, "session": REQUESTS.c.session_id,

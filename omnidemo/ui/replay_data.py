@@ -75,27 +75,6 @@ def beside(services: PublicServices, wanted: Mapping[str, Any]) -> dict[str, Any
     return {"lanes": [lane(runs) for runs in made]}
 
 
-def probes(services: PublicServices, wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """Probe prompts of a topic, replayed (so without times) with the fresh drafter and with today's: pairs of
-    (prompt, lanes), and the topics that have some. The wanted topic, or the first that has any."""
-    names = (
-        str(wanted.get("target") or ""),
-        str(wanted.get("drafter") or ""),
-        read_line(str(wanted.get("line") or "")),
-    )
-    replays = {topic: services.before_after(*names, topic) for topic in services.topics()}
-    kept = {topic: both for topic, both in replays.items() if both is not None and both.before}
-    topic = wanted["topic"] if wanted.get("topic") in kept else next(iter(kept), None)
-    if topic is None:
-        return {"topics": [], "pairs": []}
-    both = kept[topic]
-    pairs = [
-        {"prompt": old.prompt, "lanes": [_lane(old.rounds, 0), _lane(new.rounds, both.after_version)]}
-        for old, new in zip(both.before, both.after, strict=True)
-    ]
-    return {"topics": list(kept), "topic": topic, "pairs": pairs}
-
-
 def recall(services: PublicServices, request: Any) -> dict[str, Any]:
     """A recorded answer of the caller's history, as the player reads it. ValueError, one sentence, where
     there is none."""
@@ -127,11 +106,7 @@ def build(services: PublicServices) -> None:
     wanted, js = gr.JSON(visible=False), script("() => page.replay.take()")
 
     def recorded(wanted: Mapping[str, Any]) -> dict[str, Any]:
-        return (
-            probes(services, wanted)
-            if wanted.get("kind") == "probes"
-            else recall(services, wanted.get("request"))
-        )
+        return recall(services, wanted.get("request"))
 
     alone: dict[str, Any] = {"concurrency_id": "beside", "concurrency_limit": 1, "trigger_mode": "multiple"}
     measured = partial(answer, partial(beside, services))

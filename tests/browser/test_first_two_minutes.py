@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -30,7 +29,6 @@ TOPICS = 3 if LONG else 1
 SECONDS = LONG or 4
 CHIPS = 10
 TARGET = "bundled/large"  # of the apps here
-PROBES = "select topic, version, tokens * 1.0 / passes, agreement from probes order by topic, version"
 FIGURES = ("block_efficiency", "guesses_right", "copied_share", "tokens_per_second")
 
 
@@ -148,25 +146,3 @@ def test_ten_examples_a_topic_and_the_ten_again(
             ), one
         if LONG:
             print(f"\ntaught: {taught}\n\n{table(before, after)}")
-            print(
-                "\n| topic | version | tokens per step on the probe prompts | agreement |\n|---|---|---|---|"
-            )
-            steps: dict[str, list[float]] = {}
-            for topic, version, found, agreement in probes(app, set(taught)):
-                print(f"| {topic} | {version} | {found:.2f} | {agreement or 0:.3f} |")
-                steps.setdefault(topic, []).append(found)
-            assert all(steps[topic][-1] > steps[topic][0] for topic in taught), (
-                "the curve of a topic that was taught goes up"
-            )
-
-
-def probes(app: App, taught: set[str]) -> list[tuple[Any, ...]]:
-    """The curves: they are measured while no request is running, so they are waited for until nothing new comes."""
-    known: list[tuple[Any, ...]] = []
-    for _ in range(20):
-        time.sleep(5)
-        found = app.query(PROBES)
-        if found == known and {row[0] for row in found} >= taught:
-            break
-        known = found
-    return known

@@ -5,7 +5,6 @@ lines, the Adaptation tab without an empty column."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -193,7 +192,6 @@ def test_replays_show_whole_lines_and_labels_beside_each_other(
                 for box in page.locator(".replay-text").all():
                     expect(box).to_be_in_viewport(ratio=1)
         assert boxes == [[0, 0]] * 5
-        expect(page.locator(".probe-prompts")).to_be_visible()
         if size is WIDE:
             # all of it is in sight
             assert page.locator(".replay-body").evaluate("body => body.scrollHeight - body.clientHeight") == 0
@@ -298,96 +296,3 @@ def test_compares_clock_can_be_read_on_a_phone(
         left, right, text = come(context, served).evaluate(draw, state)
     assert len(left) > 1 and all(one + 8 <= other for one, other in zip(right[:-1], left[1:], strict=True))
     assert ("in brackets" in text) == (speedup is not None)
-
-
-CHANGES = {  # tokens per step of a version against 2 of the fresh drafter, error of the change → class, words
-    "more": (2.12, 0.02, "good", "▲ 6 ± 2 %"),
-    "less": (1.88, 0.02, "bad", "▼ 6 ± 2 %"),
-    "little error": (2.02, 0.003, "good", "▲ 1.0 ± 0.3 %"),
-    "within": (1.94, 0.04, "", "no difference that 7 prompts can tell (−3 ± 4 %)"),
-    "within, more": (2.12, 0.026, "", "no difference that 7 prompts can tell (+6 ± 3 %)"),
-    # rounded to 2 ± 1 it would read like two standard errors
-    "nearly": (1.97, 0.0102, "", "no difference that 7 prompts can tell (−1.5 ± 1.0 %)"),
-    "nothing": (2.0, 0.02, "", "no difference that 7 prompts can tell (0 ± 2 %)"),
-    "equal": (2.0, 0.0, "", "no difference on any of 7 prompts"),
-    "not known": (1.94, None, "", "−3 %, error not known"),
-}
-
-
-def test_a_change_of_the_curve_is_coloured_only_where_its_prompts_can_tell_it(
-    browser: Browser, served: Served
-) -> None:
-    draw = """states => {
-        const host = document.createElement('div'), soft = document.createElement('p');
-        host.className = 'omni-widget'; host.dataset.widget = 'hero'; host.style.width = '330px';
-        document.querySelector(".gradio-container .contain").append(host, soft);
-        soft.className = 'small';
-        const widget = omni.widgets.hero(host, { trigger() {} });
-        const known = Object.fromEntries(['good', 'bad', 'soft'].map(name => {
-            soft.style.color = `var(--o-${name})`;
-            return [getComputedStyle(soft).color, name]; }));
-        return states.map(state => {
-            widget.update(JSON.stringify(state));
-            const gap = host.querySelector('.gap'), drawn = host.querySelector('.spread');
-            return [known[getComputedStyle(gap).color], gap.textContent.replaceAll('\\u00a0', ' '),
-                gap.getBoundingClientRect().right <= host.getBoundingClientRect().right, Boolean(drawn)]; }); }"""
-    states = []
-    for steps, error, _, _ in CHANGES.values():
-        point = {"version": 1, "examples": 20, "steps": steps, "error": error}
-        state = {"label": "code", "taught": True, "topics": ["code"], "names": {}, "chosen": "", "marks": []}
-        state |= {"fresh": {"version": 0, "examples": 0, "steps": 2.0}, "points": [point], "today": point}
-        states.append(state | {"prompts": 7, "draft_length": 4})
-    with someone(browser, **PHONE) as context:
-        found = come(context, served).evaluate(draw, states)
-    assert dict(zip(CHANGES, found, strict=True)) == {
-        name: [colour or "soft", words, True, bool(error)]
-        for name, (_, error, colour, words) in CHANGES.items()
-    }
-
-
-@pytest.mark.parametrize("examples", [4, 19, 138])
-@pytest.mark.parametrize("width", [330, 700])
-def test_the_curves_axis_can_be_read_on_a_phone(
-    browser: Browser, served: Served, examples: int, width: int
-) -> None:
-    """No label runs into the next; where there is room for three, there are three."""
-    point = {"version": 1, "examples": examples, "steps": 1.8}
-    state = {"label": "code", "taught": True, "topics": ["code"], "names": {}, "chosen": "", "marks": []}
-    state |= {"fresh": {"version": 0, "examples": 0, "steps": 1.7}, "points": [point], "today": point}
-    draw = """([state, width]) => { const host = document.createElement('div');
-        host.className = 'omni-widget'; host.dataset.widget = 'hero'; host.style.width = width + 'px';
-        document.querySelector(".gradio-container .contain").append(host);
-        omni.widgets.hero(host, { trigger() {} }).update(JSON.stringify(state));
-        const labels = [...host.querySelectorAll('.curve text')].map(one => one.getBoundingClientRect());
-        const lowest = Math.max(...labels.map(one => one.bottom));
-        return labels.filter(one => one.bottom > lowest - 2).map(one => [one.left, one.right]); }"""
-    with someone(browser, **PHONE) as context:
-        labels = come(context, served).evaluate(draw, [state, width])
-    assert len(labels) == 3 or (width < 400 and len(labels) == 2)
-    assert all(one[1] + 6 <= other[0] for one, other in pairwise(labels))
-
-
-def test_a_topic_without_a_measurement_shows_a_sentence_and_no_number(
-    browser: Browser, served: Served
-) -> None:
-    draw = """state => { const host = document.createElement('div'); document.body.append(host);
-        omni.widgets.hero(host, { trigger() {} }).update(JSON.stringify(state));
-        return host.innerText.split("\\n").filter(Boolean); }"""
-    state = {
-        "topic": "code",
-        "label": "code",
-        "taught": True,
-        "learns": True,
-        "replays": True,
-        "fresh": None,
-        "today": None,
-        "points": [],
-        "topics": [],
-        "names": {},
-        "chosen": "",
-    }
-    with someone(browser, **PHONE) as context:
-        assert come(context, served).evaluate(draw, state) == [
-            "The small model on “code”",
-            "The app measures this topic while no request is running, and draws the curve then.",
-        ]

@@ -19,7 +19,6 @@ from omnidemo.core.records import Generation
 from omnidemo.decoding.methods import BASELINE, fitting
 from omnidemo.learning.distill.trainer_status import TrainerStatus
 from omnidemo.learning.lines import sample_prompts
-from omnidemo.learning.lines.measurer import Measurer
 from omnidemo.models.model_files import find
 from omnidemo.pair.pair import Pair
 from omnidemo.serving.pair_loading import build_pair
@@ -114,10 +113,7 @@ def learnt(tmp_path_factory: pytest.TempPathFactory) -> Learnt:
         storage=tmp_path_factory.mktemp("storage"), device="cpu", dtype="float32", threads=1, **learning
     )
     services = Services(settings)
-    # Nobody looks here at what each version would do on the prompts of the app's chart, which takes as long
-    # as the answers themselves.
     with pytest.MonkeyPatch.context() as patched, contextlib.closing(services):
-        patched.setattr(Measurer, "_missing", lambda *_: [])
         patched.setattr(sample_prompts, "prompts", lambda topic, kind="test": WEATHER[UNSEEN:])
         pair, held_out = ready(services), WEATHER[:UNSEEN]
         before = alpha(pair, held_out)

@@ -20,11 +20,11 @@ from lab.experiments import experiment_report, jobs
 from lab.experiments.arm import Run, World, run_arm
 from lab.experiments.jobs import arms_left, record, result_path, run_jobs
 from lab.experiments.plans import EXPERIMENTS, Arm, Phase, Reading, checkpoints, stream
+from lab.experiments.replayed_target import Replay, TargetRecords
 from lab.experiments.run_experiment import ExperimentRequest, run
 from omnidemo.core.config import Settings
 from omnidemo.core.private_folders import replacing
 from omnidemo.core.records import Round
-from omnidemo.learning.probes.replayed_target import Replay, TargetRecords
 from omnidemo.serving.measuring import prompt_files as sources
 from omnidemo.serving.measuring.line import without_direct
 from omnidemo.serving.pair_loading import build_pair

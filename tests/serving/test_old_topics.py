@@ -3,7 +3,6 @@ there, and can be deleted."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -11,14 +10,9 @@ from pathlib import Path
 import pytest
 
 from omnidemo.core.config import Settings
-from omnidemo.core.records import Probe
 from omnidemo.learning.lines import sample_prompts
-from omnidemo.learning.lines.measurer import Measurer
 from omnidemo.learning.lines.router import DEFAULT
-from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.services import Services
-from omnidemo.ui.curve_data import hero_json
-from omnidemo.ui.tabs.adaptation_tab import export_file, read_view
 from tests.support.chats import chat, ready
 
 OLD = {
@@ -35,11 +29,10 @@ OLD = {
 def settings(
     tmp_path: Path, models: tuple[str, str], quick_loads: None, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Settings]:
-    """The settings of an app whose storage folder an older version has left: a line `stories` with a version
-    that was measured, and a router that was taught it."""
+    """The settings of an app whose storage folder an older version has left: a line `stories` with a version,
+    and a router that was taught it."""
     learning = {"training": "inline", "update_interval": 2, "steps_per_update": 2, "lora_rank": 4}
     made = Settings.model_validate({"storage": tmp_path / "storage", "domain": "auto", **learning})
-    monkeypatch.setattr(Measurer, "_missing", lambda *_: [])
     with monkeypatch.context() as older:
         older.setattr(sample_prompts, "TOPICS", tuple(OLD))
         older.setattr(sample_prompts, "prompts", lambda topic, kind="test": OLD[topic])
@@ -49,9 +42,6 @@ def settings(
                 session="s", target=models[0], drafter=models[1], topic="stories", count=2, max_new_tokens=8
             )
             assert [answer.domain for *_, answer in played] == ["stories"] * 2
-            for line, version in (("", 0), ("stories", 1)):
-                counts = ((20, 10 - version),)
-                services.store.record_probe(Probe(*models, line, version, "stories", "key", 0, counts))
             assert services.trainer(*models, "stories").version == 1
     yield made
 
@@ -79,17 +69,6 @@ def test_a_line_of_an_old_topic_opens_is_listed_and_can_be_deleted(
         ready(services, models)
         assert [line.domain for line in services.lines(*models)] == [DEFAULT]
         assert len(services.store.requests()) == 4  # the history stays
-
-
-def test_the_figures_of_an_old_topic_are_still_shown(settings: Settings, models: tuple[str, str]) -> None:
-    with closing(Services(settings)) as services:
-        ready(services, models)
-        page = PublicServices(services, lambda: None)
-        shown = json.loads(hero_json(page, *models, "stories", "s"))
-        assert (shown["topic"], shown["label"], shown["taught"]) == ("stories", "stories", False)
-        assert [point["version"] for point in shown["points"]] == [1] and not shown["measuring"]
-        view = read_view(*models, {"line": "stories", "version": 1})
-        assert export_file(page, view).name.endswith(".zip")
 
 
 def test_topics_of_today_are_known_beside_those_that_were_taught(

@@ -15,7 +15,7 @@ import pytest
 
 from omnidemo.core.config import Settings
 from omnidemo.core.offers import Offer
-from omnidemo.core.records import Generation, Replayed, Round, Token
+from omnidemo.core.records import Generation, Round, Token
 from omnidemo.serving.beside import BUDGET, FRESH_LINE, WARM_UP
 from omnidemo.serving.services import Services
 from omnidemo.serving.visitor_store import VisitorStore
@@ -183,26 +183,6 @@ def test_a_recording_goes_with_its_request_and_its_session(store: Store) -> None
     assert (
         store.delete_session("mine") == 1 and kept(store) == [third] and row_counts(store)["recordings"] == 1
     )
-
-
-def test_probe_prompts_travel_without_times() -> None:
-    before, after = (
-        Replayed("Write a word.", tuple(replace(one, seconds={}) for one in rounds_of(count)))
-        for count in (5, 3)
-    )
-    found = {"code": SimpleNamespace(before_version=0, after_version=4, before=(before,), after=(after,))}
-    services: Any = SimpleNamespace(
-        topics=lambda: ["maths", "code"], before_after=lambda *names: found.get(names[3])
-    )
-    for topic in ("code", "maths", None):
-        sent = replay_data.probes(services, {"target": "t", "drafter": "d", "topic": topic})
-        assert (sent["topic"], sent["topics"]) == ("code", ["code"])
-        (pair,) = sent["pairs"]
-        assert pair["prompt"] == "Write a word." and [lane["version"] for lane in pair["lanes"]] == [0, 4]
-        ends = [[line for line in parse(lane["lines"]) if line["k"] == "r"] for lane in pair["lanes"]]
-        assert [len(one) for one in ends] == [5, 3] and not any("s" in line for one in ends for line in one)
-    found.clear()
-    assert replay_data.probes(services, {}) == {"topics": [], "pairs": []}
 
 
 # beside an answer

@@ -22,7 +22,7 @@ from sqlalchemy import event
 from omnidemo.core.answer_figures import FIGURES
 from omnidemo.core.config import Settings
 from omnidemo.core.metrics import measure
-from omnidemo.core.records import Agreement, Generation, NgramEntry, Probe, Replayed, Round, Token, TrainStep
+from omnidemo.core.records import Generation, NgramEntry, Round, Token, TrainStep
 from omnidemo.models.adapters.adapter_state import AdapterVersion
 from omnidemo.models.adapters.version_folders import line_folder, version_folder, versions
 from omnidemo.storage import backup as backups
@@ -30,7 +30,6 @@ from omnidemo.storage import database
 from omnidemo.storage.backup import Backup, back_up_database, restore_database
 from omnidemo.storage.connections import make_engine
 from omnidemo.storage.database import StoreStatus
-from omnidemo.storage.line_store import replayed
 from omnidemo.storage.request_rows import RequestRecord
 from omnidemo.storage.store import Store
 from omnidemo.storage.tables import METADATA
@@ -632,56 +631,6 @@ def test_a_folder_of_an_older_version_is_refused_in_one_sentence_and_left_as_it_
         Store(path)
     assert [one.name for one in tmp_path.iterdir()] == ["omnidemo.db"]
     assert path.read_bytes() == before
-
-
-# --- probes -------------------------------------------------------------------------------------------------
-
-
-def probe(version, topic="code", domain="default", recording="r1", passes=10, shown=True):
-    """A probe of 30 tokens; its one prompt is answered in one round."""
-    done = Round(
-        0, (Token(5, "def", "ngram", 0.9, 0.8, 1.0, (1, 2), ("d", "ef")),),
-        (Token(6, "x", "direct", 0.1, 0.2, 0.5, (3,), ("x",)),),
-        4, 4, 2, 1, 2, 1, {},
-    )  # fmt: skip
-    rounds = (Replayed("Write it.", (done,)),) if shown else ()
-    where = domain if version else ""
-    counts = ((10, passes - 2), (10, 1), (10, 1))
-    return Probe(
-        *PAIR, where, version, topic, recording, 4 * version, counts, Agreement(0.5, 0.6, 30), rounds
-    )
-
-
-@both
-def test_probes_are_kept_by_line_and_topic_and_rounds_of_the_newest_version_alone(store):
-    for one in (
-        probe(0, passes=20),
-        probe(1),
-        probe(2, passes=8),
-        probe(1, domain="mine", passes=9),
-        probe(1, topic="news"),
-    ):
-        store.record_probe(one)
-    assert store.flush()
-    rows = store.probes(*PAIR, "default", "code", shown=True)
-    assert [(row["version"], row["examples"], row["passes"]) for row in rows] == [
-        (0, 0, 20),
-        (1, 4, 10),
-        (2, 8, 8),
-    ]
-    assert [row["shown"] is not None for row in rows] == [True, False, True]
-    assert replayed(rows[2]["shown"]) == list(probe(2).shown)  # all of a round comes back
-    assert [row["passes"] for row in store.probes(*PAIR, "mine", "code")] == [
-        20,
-        9,
-    ] and "shown" not in store.probes(*PAIR)[0]
-    store.record_probe(probe(2, passes=7))
-    assert store.flush() and [row["passes"] for row in store.probes(*PAIR, topic="code")] == [20, 10, 7]
-    # the target has changed: nothing before can be compared with it
-    store.record_probe(probe(3, recording="r2"))
-    assert store.flush() and [row["version"] for row in store.probes(*PAIR, topic="code")] == [3]
-    store.forget_line(*PAIR, "default")
-    assert store.flush() and store.probes(*PAIR, topic="code") == [] and len(store.probes(*PAIR, "mine")) == 0
 
 
 LATER = """

@@ -16,9 +16,8 @@ from typing import Any
 
 from omnidemo.core.config import GREEDY, Manner, Settings
 from omnidemo.core.metrics import Speed
-from omnidemo.core.records import Generation, Replayed, Round, Token
+from omnidemo.core.records import Generation, Round, Token
 from omnidemo.learning.distill.trainer_status import TrainerStatus
-from omnidemo.learning.lines.learning_curve import BeforeAfter
 from omnidemo.learning.lines.line_names import AUTO, LineInfo
 from omnidemo.learning.lines.router import Route
 from omnidemo.models.adapters.adapter_state import AdapterVersion
@@ -563,44 +562,6 @@ class FakeServices:
             generation(script("Alone."), 1.0, "ngram-exact", version=version) for version in (0, 3)
         )
         return [fresh], [today]
-
-    def measuring(self, target: str, drafter: str, topic: str) -> bool:
-        return False
-
-    def hero(self, target: str, drafter: str, topic: str, domain: str = "default") -> dict[str, Any]:
-        """A line that learned code from 1.9 to 3.1, and took one version back."""
-        point = {"error": 0.08, "agreement": 0.45, "same_first": 0.55, "rolled_back": False}
-        points = (
-            [{"version": v, "examples": 4 * v, "steps": 1.9 + 0.2 * v} | point for v in range(1, 7)]
-            if topic == "code"
-            else []
-        )
-        marks = [
-            {"x": 10, "kind": "topic", "label": "howto → code"},
-            {"x": 16, "kind": "rollback", "label": "v4 taken back"},
-        ]
-        fresh = {"version": 0, "examples": 0, "steps": 1.9} | point if topic == "code" else None
-        shown = {
-            "target": target,
-            "drafter": drafter,
-            "line": domain,
-            "topic": topic,
-            "draft_length": 4,
-            "prompts": 7,
-        }
-        shown |= {
-            "points": points,
-            "fresh": fresh,
-            "today": points[-1] if points else None,
-            "topics": ["code"],
-        }
-        return shown | {"marks": [*marks, {"x": 24, "kind": "swap", "label": "v6"}] if points else []}
-
-    def before_after(self, target: str, drafter: str, domain: str, topic: str) -> BeforeAfter | None:
-        if topic != "code":
-            return None
-        before, after = ((Replayed("Double a number.", tuple(script(HOSTILE, seed)[:6])),) for seed in (1, 2))
-        return BeforeAfter(6, before, after)
 
     def sample_prompts(self, topic: str, count: int, seed: int = 0) -> list[str]:
         return random.Random(seed).sample(PROMPTS[topic], min(count, len(PROMPTS[topic])))

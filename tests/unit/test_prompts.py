@@ -10,10 +10,11 @@ from itertools import combinations
 import pytest
 
 from omnidemo.learning.lines import sample_prompts
-from omnidemo.learning.lines.sample_prompts import FOLDER, TOPICS, examples, probes, prompts
+from omnidemo.learning.lines.sample_prompts import FOLDER, TOPICS, examples, prompts
 from omnidemo.serving.comparison import turns_of
 from omnidemo.serving.measuring.prompt_files import read_prompts, read_questions
 from omnidemo.ui import text
+from tests.support.kept_prompts import kept_prompts
 
 RUN = 8  # words in a row that two prompts have in common only where one was made of the other
 ALIKE = 0.7  # share of common words from which on two prompts ask the same
@@ -45,12 +46,16 @@ def everything(found: Iterable[str]) -> set[object]:
 
 
 def measured(topic: str) -> tuple[str, ...]:
-    return (*prompts(topic), *probes(topic))
+    return (*prompts(topic), *kept_prompts(topic))
 
 
 @pytest.mark.parametrize("topic", TOPICS)
 def test_a_topic_has_enough_prompts_and_a_name(topic: str) -> None:
-    assert 60 <= len(prompts(topic, "train")) <= 120 and len(prompts(topic)) == 30 and len(probes(topic)) == 7
+    assert (
+        60 <= len(prompts(topic, "train")) <= 120
+        and len(prompts(topic)) == 30
+        and len(kept_prompts(topic)) == 7
+    )
     assert topic in text.TOPICS
     for prompt in (*prompts(topic, "train"), *measured(topic)):
         assert prompt == prompt.strip() and words(prompt), prompt
@@ -75,7 +80,7 @@ def test_probes_are_in_no_other_file() -> None:
     """What is measured is played and pressed by nobody."""
     known = {prompt for topic in TOPICS for kind in ("test", "train") for prompt in prompts(topic, kind)}
     known |= {prompt for name in OTHERS for prompt in read_prompts(FOLDER / f"{name}.jsonl")}
-    assert not known & {prompt for topic in TOPICS for prompt in probes(topic)}
+    assert not known & {prompt for topic in TOPICS for prompt in kept_prompts(topic)}
 
 
 def test_schemas_are_found() -> None:

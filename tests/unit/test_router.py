@@ -11,6 +11,7 @@ import pytest
 from omnidemo.learning.lines import sample_prompts
 from omnidemo.learning.lines.router import DEFAULT, SURE, Router
 from omnidemo.serving.adaptation_service import LABELLED, _sample_prompts
+from tests.support.kept_prompts import kept_prompts
 
 MATHS = [
     "How many apples are left?",
@@ -177,7 +178,7 @@ def test_it_tells_the_sample_topics_apart_quickly() -> None:
     asked = [
         (text, topic)
         for topic in sample_prompts.TOPICS
-        for text in (*sample_prompts.prompts(topic), *sample_prompts.probes(topic))
+        for text in (*sample_prompts.prompts(topic), *kept_prompts(topic))
     ]
     began = thread_time()
     routes = [(router.route(text), topic) for text, topic in asked]

@@ -48,7 +48,7 @@ const again = () => {
 // A headline such as "64 % of the guesses · “code” · what pays for itself, ▲ 21 points" since the first requests of that kind.
 const headline = card => {
   const { key, form, unit, scope, latest, first } = card;
-  const depends = "Live figures depend on topic and draft policy; the learning curve above does not";
+  const depends = "Live figures depend on topic and draft policy";
   const parts = [
     el("b", print(latest, form)),
     el("span.unit", { title: scope ? depends : null }, joined([unit, latest !== null && scope])),

@@ -1,4 +1,4 @@
-// The learning panel: what the trainer of a line does. What it has learned is the curve of hero.js.
+// The learning panel: what the trainer of a line does.
 import { learned } from "./learned.js";
 import { players } from "./teach.js";
 import { clickable, el, fill, say } from "../shared/dom.js";

@@ -5,7 +5,7 @@ import { howFast, range } from "../answer/outcome.js";
 import { colourKey, tokenSpan, tokensBox } from "../answer/tokens.js";
 import { replay } from "./replay.js";
 import { clickable, dots, el, fill } from "../shared/dom.js";
-import { select, topicTitle } from "../shared/fields.js";
+import { topicTitle } from "../shared/fields.js";
 import { format, plural } from "../shared/format.js";
 
 const untimed = rounds => rounds.map(round => ({ ...round, times: null }));
@@ -14,7 +14,7 @@ const LENGTH = 8e6,
 
 // lanes: [first, second] of laneOf; the figure says what the second gained over the first: `value(ratio)` and `words` for faster, slower
 // and same. `gain`: by what else than tokens per second that is judged.
-const show = (lanes, { lead, notes, words, again, extra, gain, value = ratio => format(ratio, "times") }) => {
+const show = (lanes, { lead, notes, words, again, gain, value = ratio => format(ratio, "times") }) => {
   const timed = lanes.every(lane => lane.timed),
     axis = timed ? lanes : lanes.map(lane => ({ ...lane, ...laneOf(lane.title, untimed(lane.rounds)) }));
   const total = Math.max(...axis.map(lane => lane.total));
@@ -38,7 +38,6 @@ const show = (lanes, { lead, notes, words, again, extra, gain, value = ratio => 
     );
     return { lane, text, bar, tally, node, spans: lane.tokens.map(one => tokenSpan(one)), shown: 0 };
   });
-  const focused = document.activeElement; // a prompt that was pressed stays in the page, but loses the focus on the way
   fill(
     replay.body(),
     lead && el("p.caption", lead),
@@ -50,9 +49,7 @@ const show = (lanes, { lead, notes, words, again, extra, gain, value = ratio => 
     colourKey(axis.flatMap(lane => lane.tokens)),
     notes.filter(Boolean).map(note => el("p.small", note)),
     again,
-    extra,
   );
-  if (extra?.contains(focused)) focused.focus({ preventScroll: true });
   replay.body().scrollTop = 0;
   const draw = at => {
     const counts = made.map(one => {
@@ -196,9 +193,8 @@ replay.views.race = async (turn, anew = false) => {
 
 // ── before and after ────────────────────────────────────────────────────────────────────────────────────────
 const perStep = lane => (lane.rounds.length ? lane.count / lane.rounds.length : 0);
-// two: [{rounds, version, runs}], the fresh drafter's first. Also for prompts that the server replays by itself. `seen`: answers that the present
-// one's topic memory has seen, where that is known.
-replay.change = (two, about, extra, seen) => {
+// two: [{rounds, version, runs}], the fresh drafter's first. `seen`: answers that the present one's topic memory has seen, where that is known.
+const change = (two, about, seen) => {
   const titles = [
     "before: the small model as it came",
     `after: the small model of today${two[1].version ? `, version ${two[1].version}` : ""}${seen ? `, ${plural(seen, "answer")} seen` : ""}`,
@@ -218,15 +214,12 @@ replay.change = (two, about, extra, seen) => {
         : `; these runs took ${clockOf(lanes[0].total)} and ${clockOf(lanes[1].total)}`;
   show(lanes, {
     lead: about,
-    extra,
     gain: steps[1] / steps[0],
     value: () => `${format(steps[0], "number")} → ${format(steps[1], "number")}`,
     notes: [
       timed
         ? `Measured one after the other and shown in their real times: temperature 0, four guesses a step${runs(two[1])}.`
-        : differs
-          ? "Replayed from a recorded answer, so there are no times: the clock counts steps of the big model."
-          : "Both have as many tokens a step, so the clock counts steps of the big model.",
+        : "Both have as many tokens a step, so the clock counts steps of the big model.",
     ],
     words: {
       faster: `tokens per step${took}`,
@@ -238,37 +231,6 @@ replay.change = (two, about, extra, seen) => {
 };
 const mine = ({ topic }) =>
   `Your question${topic && topic !== "other" ? ` (topic: ${topicTitle(topic)})` : ""} twice: guessed by the small model as it came, and as it is after what it has learned here. The big model stays the same.`;
-// Other prompts to look at: those that the server replays by itself after each lesson, one topic at a time.
-const others = async (turn, two, extra, topic) => {
-  const seen = learned.seen[turn.answer.meta.line ?? "default"];
-  const found = await replay.probes(turn, topic).catch(() => null);
-  if (!found?.pairs.length) return;
-  const chip = (title, on, two, about) => {
-    const act = () => {
-      for (const other of press.parentNode.children)
-        other.setAttribute("aria-pressed", String(other === press));
-      replay.change(two, about, extra, seen);
-    };
-    const press = clickable("toggle", title, act, { "aria-pressed": String(on) });
-    return press;
-  };
-  const probe = ({ prompt, two }) =>
-    chip(
-      prompt,
-      false,
-      two,
-      `Replayed, no wall times: “${prompt}”, a probe prompt of ${topicTitle(found.topic)}. Its answer was recorded once; both guess along it.`,
-    );
-  const topics = found.topics.map(name => [name, topicTitle(name)]);
-  fill(
-    extra,
-    el("p.small", "Or on prompts that are replayed after each lesson:"),
-    topics.length > 1
-      ? select("Topic", topics, found.topic, name => others(turn, two, extra, name))
-      : el("b", topicTitle(found.topic)),
-    el("div.prompts", chip("this prompt", !topic, two, mine(turn.answer.meta)), found.pairs.map(probe)),
-  );
-};
 const unlearned =
   "The fresh small model guesses here, so before and after are the same. Teach it a topic, or ask a few more things, and look again.";
 replay.views.change = turn => {
@@ -280,9 +242,7 @@ replay.views.change = turn => {
     const two = await replay.fresh(turn);
     if (!replay.current("change", turn)) return;
     if (!two[1].version) return refuse(unlearned);
-    const extra = el("div.probe-prompts");
-    replay.change(two, mine(turn.answer.meta), extra, learned.seen[turn.answer.meta.line ?? "default"]);
-    others(turn, two, extra, turn.answer.end?.topic);
+    change(two, mine(turn.answer.meta), learned.seen[line]);
   };
   return attempt("change", turn, measure, () => replay.open("change", turn));
 };

@@ -97,16 +97,6 @@ replay.fresh = turn =>
     ).then(lanes),
   );
 
-// Probe prompts of a topic, replayed by the fresh drafter and by today's: {topics, topic, pairs: [{prompt, two}]}.
-replay.probes = async (turn, topic) => {
-  const { target, drafter, line } = context(turn),
-    found = await ask("recall", { kind: "probes", target, drafter, line, topic }, 15_000);
-  return {
-    ...found,
-    pairs: found.pairs.map(({ prompt, lanes: two }) => ({ prompt, two: lanes({ lanes: two }) })),
-  };
-};
-
 // ── the buttons below an answer ─────────────────────────────────────────────────────────────────────────────
 // The views: name, title, picture.
 const views = {

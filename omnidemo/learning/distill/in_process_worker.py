@@ -7,19 +7,15 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
-from omnidemo.core.records import Agreement, Replayed, Trace
+from omnidemo.core.records import Agreement, Trace
 from omnidemo.learning.distill.learner import Learner, learner_for
 from omnidemo.learning.distill.train_step import Batches, Trained, agree, evaluate, train
 from omnidemo.learning.distill.worker import TrainingPlan, Worker
 from omnidemo.models.adapters.adapter_state import AdapterState, OptimiserState
-
-if TYPE_CHECKING:
-    from omnidemo.learning.probes.probe import Prober, ProbeRequest
 
 
 class InProcessWorker(Worker):
@@ -27,13 +23,10 @@ class InProcessWorker(Worker):
 
     can_pause = False
 
-    def __init__(self, device: str = "cpu", compiled: bool = True) -> None:
-        """compiled: as in `Prober`."""
+    def __init__(self, device: str = "cpu") -> None:
         super().__init__()
         self.device = torch.device(device)
         self._learners: dict[tuple[str, int, int], Learner] = {}
-        self._compiled = compiled
-        self._prober: Prober | None = None
         self._lock = threading.Lock()  # a learner's parameters are scratch space
         self._stream = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None
 
@@ -59,20 +52,9 @@ class InProcessWorker(Worker):
         with self._learner(folder, state, plan) as learner:
             return agree(learner, state, traces, plan.window)
 
-    def replay(
-        self, request: ProbeRequest, adapter: AdapterState | None, prompts: Sequence[str]
-    ) -> list[Replayed]:
-        """`Prober.replay`, on the CPU."""
-        from omnidemo.learning.probes.probe import Prober
-
-        with self._lock:
-            self._prober = self._prober or Prober(self._compiled)
-            return self._prober.replay(request, adapter, prompts)
-
     def close(self) -> None:
         with self._lock:
             self._learners.clear()
-            self._prober = None
 
     @contextmanager
     def _learner(self, folder: Path, adapter: AdapterState | None, plan: TrainingPlan) -> Iterator[Learner]:

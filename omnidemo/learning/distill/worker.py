@@ -22,10 +22,9 @@ from omnidemo.core.config.controls import CONTROLS
 if TYPE_CHECKING:
     import numpy as np
 
-    from omnidemo.core.records import Agreement, Replayed, Trace
+    from omnidemo.core.records import Agreement, Trace
     from omnidemo.learning.distill.losses import Divergence, NgramLoss
     from omnidemo.learning.distill.train_step import Batches, Trained
-    from omnidemo.learning.probes.probe import ProbeRequest
     from omnidemo.models.adapters.adapter_state import AdapterState, OptimiserState
 
 # Settings of training that may change while the app runs.
@@ -144,12 +143,6 @@ class Worker:
     ) -> list[Agreement]:
         """`train_step.agree`: the agreement of drafter and target on each trace."""
         return self._call("agree", folder, state, traces, plan)
-
-    def replay(
-        self, request: ProbeRequest, adapter: AdapterState | None, prompts: Sequence[str]
-    ) -> list[Replayed]:
-        """`Prober.replay`: recorded answers, drafted with an adapter."""
-        return self._call("replay", request, adapter, prompts)
 
     def _call(self, name: str, *given: Any) -> Any:
         raise NotImplementedError

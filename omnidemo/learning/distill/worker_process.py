@@ -33,7 +33,7 @@ def main(nice: int, parent: int) -> None:
     from omnidemo.learning.distill.worker import WorkerError
 
     torch.set_num_threads(1)
-    worker = InProcessWorker(compiled=False)  # compiling takes minutes, a replay half a second
+    worker = InProcessWorker()
     with contextlib.suppress(EOFError):
         while True:
             method, *values = pickle.load(sys.stdin.buffer)

@@ -41,13 +41,6 @@ def examples(target: str) -> tuple[dict[str, str], ...]:
     return tuple({name: row[name] for name in ("kind", "label", "prompt")} for row in rows)
 
 
-@cache
-def probes(topic: str) -> tuple[str, ...]:
-    """The few prompts of a topic on which drafters are measured. No other file has them, so they never become
-    traffic."""
-    return tuple(row["prompt"] for row in _rows("probes") if row["topic"] == topic)
-
-
 def _rows(name: str) -> list[dict[str, Any]]:
     """The lines of a prompt file."""
     text = (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8")

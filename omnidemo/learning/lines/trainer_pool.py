@@ -5,12 +5,10 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-
-from torch import Tensor
 
 from omnidemo.core.config import Settings
 from omnidemo.core.records import Round, Trace
@@ -175,7 +173,6 @@ class TrainerPool:
             domain = line.versions.domain
             line.reset()
             line.configure(self._settings_of(domain))
-            self.measurer.forget(domain)
             self._pair.forget(domain)
 
     def forget_copies(self, domain: str = "") -> None:
@@ -227,12 +224,6 @@ class TrainerPool:
         for thread in closing:
             thread.join()
 
-    def _publish(
-        self, domain: str, version: int, weights: Mapping[str, Tensor], head: Mapping[str, Tensor]
-    ) -> None:
-        self._pair.publish(version, weights, head, domain=domain)
-        self.measurer.swapped(domain, version)
-
     def _settings_of(self, domain: str) -> Settings:
         if not owned(domain):
             return self.settings
@@ -252,7 +243,7 @@ class TrainerPool:
             pair.target.name,
             self._settings_of(domain),
             self.settings.storage,
-            publish=lambda version, weights, head: self._publish(domain, version, weights, head),
+            publish=partial(pair.publish, domain=domain),
             store=self._store,
             domain=domain,
             busy=lambda: pair.in_flight > 0,

@@ -139,8 +139,6 @@ class LinkedPair(Pair):
     """Drafts here and asks the target at an address. Only n-grams and the `CostModel` learn, because the
     target's distributions are not sent."""
 
-    replays = False
-
     def __init__(
         self, target: LanguageModel, drafter: LanguageModel, about: Mapping[str, Any], **limits: Any
     ) -> None:

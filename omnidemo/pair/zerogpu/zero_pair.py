@@ -6,10 +6,9 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from secrets import token_hex
-from typing import Any
 
 from omnidemo.core.private_folders import temporary_folder
-from omnidemo.core.records import Reading, Round, Trace
+from omnidemo.core.records import Reading, Round
 from omnidemo.pair.remote.messages import Call, Insertions, Message, insertions
 from omnidemo.pair.remote.remote_pair import RemotePair
 from omnidemo.pair.zerogpu.gpu_pair import FixedPair
@@ -22,7 +21,6 @@ class ZeroPair(RemotePair):
     """A pair whose answers a process with a GPU writes. RuntimeError, one sentence, where no GPU is free, or
     the answer took longer than requested."""
 
-    replays = False  # ZeroGPU's time is for answers alone
     where = "ZeroGPU"
     lost = "The process that has the GPU ended before the answer did; ask again."
     # `spaces` raises Gradio's error: no quota, no GPU, a process that was ended
@@ -33,11 +31,6 @@ class ZeroPair(RemotePair):
         self._fixed, self._write = fixed, write
         self._stops = temporary_folder() / "stops"
         self._stops.mkdir(exist_ok=True)
-
-    def record(self, *_: Any) -> tuple[tuple[int, ...], Trace] | None:
-        raise ValueError(
-            "on ZeroGPU the target answers visitors alone, so nothing is recorded between requests"
-        )
 
     def _ask(self, call: Call, cancelled: Callable[[], bool]) -> Generator[Message, None, None]:
         stop = self._stops / token_hex(12)

@@ -6,12 +6,11 @@ import asyncio
 import os
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
 from omnidemo.core.config import Settings
-from omnidemo.core.records import Trace
 from omnidemo.pair.remote.messages import Call, Message
 from omnidemo.pair.remote.writing_pair import WritingPair, told
 from omnidemo.serving.pair_loading import build_pair
@@ -58,9 +57,3 @@ class PairReplica:
     async def process(self) -> int:
         """This process's id."""
         return os.getpid()
-
-    async def record(self, ids: Sequence[int], max_new_tokens: int) -> tuple[tuple[int, ...], Trace]:
-        """`Pair.record`."""
-        made = await asyncio.to_thread(self._pair.record, ids, max_new_tokens, lambda: False)
-        assert made is not None
-        return made

@@ -6,7 +6,6 @@ from __future__ import annotations
 import logging
 import os
 import weakref
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
@@ -14,7 +13,6 @@ from typing import Any
 
 from omnidemo.core.config import DEFAULT, Settings
 from omnidemo.core.processes import signals_kept
-from omnidemo.core.records import Trace
 from omnidemo.learning.distill import process_worker
 from omnidemo.learning.lines.trainer_pool import Trainers
 from omnidemo.models.load import load_model
@@ -167,11 +165,6 @@ class RayReplicas:
             raise Lost("a replica was lost") from error
         finally:
             batches.cancel()
-
-    def record(self, ids: Sequence[int], max_new_tokens: int) -> tuple[tuple[int, ...], Trace]:
-        """`Pair.record` by one of the replicas."""
-        made: tuple[tuple[int, ...], Trace] = self._handle.record.remote(list(ids), max_new_tokens).result()
-        return made
 
     def put(self, value: Any) -> Any:
         """Put a value into the object store; its reference."""

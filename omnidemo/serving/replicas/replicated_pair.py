@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from omnidemo.core.records import Trace
 from omnidemo.models.load import LanguageModel
 from omnidemo.pair.remote.messages import Adapter, Call, Insertions, Message, insertions
 from omnidemo.pair.remote.remote_pair import RemotePair
@@ -31,12 +30,6 @@ class ReplicatedPair(RemotePair):
     ) -> None:
         super().__init__(target, drafter, limits)
         self.replicas = replicas
-
-    def record(
-        self, ids: Sequence[int], max_new_tokens: int, cancelled: Callable[[], bool]
-    ) -> tuple[tuple[int, ...], Trace] | None:
-        """As `Pair.record`, by a replica; `cancelled` is called once, before it begins."""
-        return None if cancelled() else self.replicas.record(ids, max_new_tokens)
 
     def _ask(self, call: Call, cancelled: Callable[[], bool]) -> Generator[Message, None, None]:
         domain = call.options["domain"]

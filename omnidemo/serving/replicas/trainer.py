@@ -38,8 +38,7 @@ class Trainer(ProcessWorker):
 
 class RayTrainer(Worker):
     """A `Worker` that calls an actor. Ray restarts a dead actor and repeats its call; WorkerError, one
-    sentence, where that fails too. Recorded answers are replayed beside the app instead, where their files
-    are."""
+    sentence, where that fails too."""
 
     def __init__(self, start: Callable[[], Any]) -> None:
         """`start`: starts the actor and returns its handle."""

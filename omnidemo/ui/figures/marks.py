@@ -6,13 +6,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
-from omnidemo.learning.lines.learning_curve import topic_changes
 from omnidemo.ui.figures.layout import ACCENT, DASHED, INK, Row, escape
 
 TOPIC = "#b45309"  # of a change of topic, to differ from a new adapter
 PLOT, LETTER = 300.0, 7.0  # width of a narrow plot, and of a letter of its labels, in pixels
+STRETCH = 3  # requests of one topic in a row that make a stretch
 MOST_CHANGES = 16  # more changes of topic are mixed traffic, whose marks would cover the chart
 
 
@@ -53,6 +54,20 @@ def marks(rows: Sequence[Row]) -> list[Mark]:
             found.append(Mark(x - 0.5, f"↩ v{version}", "rollback"))
         versions[line] = version
     return sorted([*found, *newest.values()], key=lambda mark: mark.x)
+
+
+def topic_changes(topics: Sequence[Any]) -> dict[int, Any]:
+    """Index at which a stretch of another topic begins → the topic before. A stretch has STRETCH requests."""
+    found: dict[int, Any] = {}
+    place, before = 0, None
+    for topic, group in groupby(topics):
+        length = len(list(group))
+        if topic is not None and length >= STRETCH and topic != before:
+            if before is not None:
+                found[place] = before
+            before = topic
+        place += length
+    return found
 
 
 def scope(row: Row) -> tuple[Any, ...]:

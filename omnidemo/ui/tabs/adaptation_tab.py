@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from omnidemo.core.config import refusal
 from omnidemo.core.private_folders import without_folders
 from omnidemo.serving.public_services import PublicServices
-from omnidemo.ui import curve_data, downloads
+from omnidemo.ui import downloads
 from omnidemo.ui.adaptation_data import View, page_json
 from omnidemo.ui.shell import EXPERT, PRIVATE, QUIET, Shell, script, widget
 from omnidemo.ui.tabs import settings_panel, traffic_panel
@@ -84,7 +84,6 @@ def build(services: PublicServices, shell: Shell) -> None:
         with gr.Column(scale=7, min_width=320):
             player = widget("play", traffic_panel.first(services), events=("play", "halt"))
             widget("answers")
-            curve = widget("hero", elem_id="omni-hero-adaptation", events=("look",))
             page = widget("adaptation", events=("poll", "rollback", "export"))
             widget("versions", elem_classes=EXPERT)
             upload = gr.UploadButton(
@@ -132,7 +131,6 @@ def build(services: PublicServices, shell: Shell) -> None:
     js = script("(file, ...values) => [file, ...page.adaptation.request(...values)]")
     upload.upload(take, [upload, *view], outputs, js=js, api_name="import_adapter", **one_by_one, **PRIVATE)
     settings_panel.steer(services, shell, steering, "adaptation")
-    curve_data.follow(services, shell, curve, gr.Textbox(visible=False, label="line"))
     traffic_panel.wire(services, shell, player, "play")
 
 

@@ -16,7 +16,7 @@ from omnidemo.core.records import Generation, Part, Reading, Round
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.quotas import Refused
 from omnidemo.storage.recorded_rounds import json_line, round_lines
-from omnidemo.ui import answer_lines, curve_data, text
+from omnidemo.ui import answer_lines, text
 from omnidemo.ui.chat_request import Question, conversation, in_manner, read_line, read_options, with_help
 from omnidemo.ui.errors import ENGINE, report
 from omnidemo.ui.markdown_tree import LiveMarkdown
@@ -184,7 +184,6 @@ def build(services: PublicServices, shell: Shell) -> None:
             widget("answer")
             shell.likely.render()
             speeds, keys = widget("speeds", visible="hidden"), gr.Textbox(visible=False, label="answers")
-            curve = widget("hero", events=("look",))  # tokens per step on the probe prompts of a topic
             player = widget("teach", traffic_panel.first(services), events=("play", "halt"))
             trainer = widget("trainer", events=("pause", "resume", "reset"))
             manner = widget("manner", elem_classes=EXPERT)
@@ -213,7 +212,6 @@ def build(services: PublicServices, shell: Shell) -> None:
 
     running.stopped_by(page.halt, [shell.session, run], script("() => page.chat.current()"), "stop")
     follow(services, shell, trainer, settings["line"])
-    curve_data.follow(services, shell, curve, settings["line"])
     settings_panel.steer(services, shell, steering, "chat")
     shell.keep(prompts, lambda target: json.dumps(services.examples(target)), [shell.target], "prompts")
     js = "(keys, seen) => [page.speeds.wanted(), seen]"
