@@ -118,9 +118,11 @@ class CallerRights:
         return not self.public or self._operator()
 
     def _offered(self, name: str) -> bool:
-        """Whether visitors may use a model: bundled models and the configured pair."""
-        pair = (self._services.settings.target, self._services.settings.drafter)
-        return name.startswith("bundled/") or self._services.known(name) in pair
+        """Whether visitors may use a model: bundled models and the configured pair, also one before it, which
+        open pages have."""
+        settings = self._services.settings
+        pairs = [(settings.target, settings.drafter), *self._services.former]
+        return name.startswith("bundled/") or any(self._services.known(name) in pair for pair in pairs)
 
     def _told(self, state: PairState) -> PairState:
         """The state of a pair; a visitor's names no folder of the server."""

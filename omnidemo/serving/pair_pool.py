@@ -83,6 +83,7 @@ class PairPool:
         self._lock = threading.Lock()
         self._loading = threading.Lock()  # one pair at a time: two at once would only be slower
         self.ending = threading.Event()  # set when the app stops
+        self.former: list[tuple[str, str]] = []  # pairs that the settings named before
 
     def load(self, target: str, drafter: str) -> PairState:
         """Load a pair in the background, unless it is loaded or being loaded; a failed one is tried again.
@@ -98,6 +99,18 @@ class PairPool:
         if not known:
             threading.Thread(target=self._load, args=key, name=f"load {target}", daemon=True).start()
         return self.state(target, drafter)
+
+    def change_over(self, target: str, drafter: str) -> None:
+        """Load a pair and make it the pair of the settings. Where it cannot be loaded, the former one is that
+        again."""
+        names, before = self._key(target, drafter), (self.settings.target, self.settings.drafter)
+        if names != before:
+            self.former.append(before)
+            self._set(names)
+        self.load(*names)
+
+    def _set(self, names: tuple[str, str]) -> None:
+        self.settings = self.settings.model_copy(update=dict(zip(("target", "drafter"), names, strict=True)))
 
     def stop(self, target: str, drafter: str) -> PairState:
         """End the download of a pair at its next report of progress. Loading from disk is not stopped."""
@@ -195,6 +208,8 @@ class PairPool:
                     log.exception("loading %s with %s failed", target, drafter)
                 said = str(error) or type(error).__name__
                 place.state = replace(place.state, stage="failed", fraction=0.0, detail="", error=said)
+                if self.former and (self.settings.target, self.settings.drafter) == (target, drafter):
+                    self._set(self.former.pop())
                 return
         self._then()
 

@@ -52,6 +52,10 @@ class PublicServices(CallerRights):
         self._refuse_visitors()
         self._services.configure(**changes)
 
+    def change_over(self, target: str) -> tuple[str, str]:
+        self._refuse_visitors()
+        return self._services.change_over(target)
+
     def import_adapter(self, target: str, drafter: str, domain: str, path: Path) -> int:
         self._refuse_visitors()
         return self._services.import_adapter(target, drafter, domain, path)
@@ -87,6 +91,10 @@ class PublicServices(CallerRights):
 
     def state(self, target: str, drafter: str) -> PairState:
         return self._told(self._services.state(target, drafter))
+
+    def changed_over(self) -> bool:
+        """Whether the settings had another pair before."""
+        return bool(self._services.former)
 
     def better(self) -> BetterTarget | None:
         """The target that is fetched meanwhile; None for visitors, who use the configured one."""

@@ -11,7 +11,7 @@ from omnidemo.decoding.methods import AUTO, AUTO_HELP, METHODS
 from omnidemo.learning.lines import sample_prompts
 from omnidemo.learning.lines.trainer_pool import Trainers
 from omnidemo.models.catalogue import ModelCard, list_models
-from omnidemo.models.names import resolve
+from omnidemo.models.names import drafter_of, resolve
 from omnidemo.pair.pair import Pair
 from omnidemo.pair.zerogpu import start as zero_gpu
 from omnidemo.serving.adaptation_service import AdaptationService
@@ -59,7 +59,7 @@ class Services:
     def __init__(self, settings: Settings | None = None, cluster: Cluster | None = None) -> None:
         """`cluster`: other processes that write answers and train; None: this process and its children."""
         settings = settings or Settings()
-        self.better = BetterTarget(settings)
+        self.better, self._given = BetterTarget(settings), settings
         settings = first_target(settings)
         self._held = settings.storage
         private_folders.hold(self._held)
@@ -124,8 +124,19 @@ class Services:
 
     @property
     def settings(self) -> Settings:
-        """The settings now; `configure` replaces them."""
+        """The settings now; `configure` and `change_over` replace them."""
         return self._pool.settings
+
+    def change_over(self, target: str) -> tuple[str, str]:
+        """Make a target and its drafter the pair of the settings until the app ends, for new pages and the
+        endpoint; returns the pair."""
+        self._pool.change_over(target, drafter_of(target, self._given))
+        return self.settings.target, self.settings.drafter
+
+    @property
+    def former(self) -> list[tuple[str, str]]:
+        """Pairs that the settings named before `change_over`."""
+        return self._pool.former
 
     def end_answers(self, seconds: float) -> None:
         """Begin no further answer, cancel the running ones, and wait until they are recorded, for at most so

@@ -3,7 +3,8 @@
 The lines of the rounds and tokens between them are made in `storage/recorded_rounds.py`, for live and
 recorded answers alike. An answer is an append-only string; each line is one JSON object with a key `k`:
 
-    run     first line: run, method, target, drafter, and what the text is drawn with (`config.SAMPLING`)
+    run     first line: run, method, target, its name, drafter, and what the text is drawn with
+            (`config.SAMPLING`)
     p       before the rounds, where reading the prompt takes long: the names of `Reading`
     t, x, r the rounds: see `recorded_rounds.round_lines`
     m       Markdown (`ui/markdown_tree.py`) of the text up to here: b the blocks after those of earlier lines

@@ -280,12 +280,19 @@ def _load_pairs(services: PublicServices, shell: Shell) -> None:
         return state_json(services.state(*asked), *asked)
 
     start, stop = partial(after, services.load), partial(after, services.stop)
-    names = [target, drafter]
+    names, drawn = [target, drafter], (target.value, drafter.value)
+
+    def begin(*asked: str) -> tuple[Any, ...]:
+        """A new page has the pair of the settings now, whatever it was when the page was built."""
+        now = (services.settings.target, services.settings.drafter) if asked == drawn else asked
+        value = state_json(services.load(*now), *asked)
+        return (*draw(value), value)
+
     shown = [pair, loading, *names]  # a model that was downloaded is called by another name from then on
     kept = Kept("pair_state", state, names, gr.State(""), shown, draw, AS_IT_IS)
     shell.kept.append(kept)
     outputs = [*shown, kept.seen]
-    page.load(start, names, outputs, api_name="load", **QUIET)
+    page.load(begin, names, outputs, api_name="load", **QUIET)
     gr.on(
         [target.change, drafter.change],
         start,

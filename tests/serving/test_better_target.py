@@ -12,6 +12,7 @@ import pytest
 from omnidemo.backends import compile_kernels
 from omnidemo.core.config import DEFAULT, EMBEDDED_TARGET, Settings
 from omnidemo.models import model_files, names
+from omnidemo.models.catalogue import title_of
 from omnidemo.models.fetching.fetch import FetchState
 from omnidemo.models.gguf import identity, sources
 from omnidemo.serving import better_target
@@ -151,8 +152,13 @@ def test_a_start_without_machine_code_begins_with_a_smaller_one(
     assert first_target(Settings(target=DEFAULT)).target == DEFAULT, "a Space's visitors cannot change it"
 
 
-def panel(found: BetterTarget | None, target: str, pace: float | None = None) -> dict[str, Any]:
-    services: Any = SimpleNamespace(better=lambda: found, pace_of=lambda name: pace)
+def panel(
+    found: BetterTarget | None, target: str, pace: float | None = None, changed_to: str = ""
+) -> dict[str, Any]:
+    services: Any = SimpleNamespace(
+        better=lambda: found, pace_of=lambda name: pace, changed_over=lambda: bool(changed_to),
+        settings=SimpleNamespace(target=changed_to),
+    )  # fmt: skip
     said: dict[str, Any] = json.loads(better_panel.state(services, target))
     return said
 
@@ -165,6 +171,16 @@ def test_the_line_of_the_page(machine: SimpleNamespace) -> None:
     machine.files.add("best")
     assert panel(found, SMALL["known"])["stage"] == "ready"
     assert panel(None, SMALL["known"])["stage"] == "none", "visitors of a public app use the configured pair"
+
+
+def test_the_line_says_what_was_changed_over_to(machine: SimpleNamespace) -> None:
+    machine.files |= {"best", "small"}
+    found = better(machine)
+    for name in (BEST["known"], SMALL["known"]):
+        said = panel(found, name, changed_to=name)
+        assert (said["stage"], said["name"], said["title"]) == ("changed", name, title_of(name))
+    assert panel(found, SMALL["known"], changed_to=BEST["known"])["stage"] == "ready", "an older page"
+    assert panel(found, BEST["known"], 3.0, changed_to=BEST["known"])["stage"] == "slow"
 
 
 def test_a_target_that_is_slow_here_is_said_to_be_and_a_faster_one_offered(machine: SimpleNamespace) -> None:

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -24,6 +25,7 @@ from omnidemo.serving.endpoint.api_errors import ApiError
 from omnidemo.serving.endpoint.request_body import LEAST_TOP_P
 from tests.support.fakes import FakeServices, generation, script
 from tests.support.running_app import serving
+from tests.support.web import call
 
 openai = pytest.importorskip(
     "openai", reason="the endpoint is tested with OpenAI's client; install it by requirements-dev.txt"
@@ -423,6 +425,26 @@ def test_bodies_of_another_size_or_kind_are_refused_in_the_same_shape(
     ):
         answer = httpx.request(method, f"{url}/v1/{path}", json={} if method == "POST" else None)
         assert answer.status_code == 404 and f"There is no {method} /v1/{path}" in sentence(answer)
+
+
+def test_after_a_change_over_the_new_target_is_the_default(tmp_path: Path) -> None:
+    """For the alias, for no model at all, on new pages, and in the list."""
+    with serving(tmp_path) as (services, url), httpx.Client(base_url=url, timeout=30) as page:
+
+        def defaults() -> list[str]:
+            return [one.id for one in client(url).models.list() if one.default]
+
+        assert defaults() == ["bundled/large"]
+        assert services.public_services is not None
+        services.public_services.change_over("bundled/other")
+        assert defaults() == ["bundled/other"] and client(url).models.retrieve("bundled/other").default
+        for asked in ({}, {"model": "omnidemo"}):
+            answer = post(url, {"messages": HELLO, **asked}).json()
+            assert answer["model"] == "bundled/other@bundled/drafter:default"
+            assert services.calls[-1]["target"] == "bundled/other"
+        pair, _, target, drafter, _ = call(page, "load").json()["data"]
+        assert json.loads(pair)["target"] == target["value"] == "bundled/other"
+        assert "value" not in drafter, "it is the same"
 
 
 def test_models_by_their_ids(local: tuple[FakeServices, str]) -> None:

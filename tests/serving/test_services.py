@@ -51,6 +51,22 @@ def services(tmp_path: Path, quick_loads: None) -> Iterator[Services]:
     made.close()
 
 
+def test_a_change_over_is_of_the_settings_unless_the_new_target_cannot_be_loaded(
+    services: Services, models: tuple[str, str], tmp_path: Path
+) -> None:
+    before = services.settings.target, services.settings.drafter
+    (tmp_path / "empty").mkdir()
+    services.change_over(str(tmp_path / "empty"))
+    until = time.monotonic() + 60
+    while (services.settings.target, services.settings.drafter) != before and time.monotonic() < until:
+        time.sleep(0.02)
+    assert (services.settings.target, services.settings.drafter) == before and not services.former
+    assert services.change_over(models[0]) == (models[0], services.settings.drafter)
+    assert services.settings.target == models[0] and services.former == [before]
+    assert ready(services, (models[0], services.settings.drafter)).stage == "ready"
+    assert services.settings.target == models[0]
+
+
 def test_a_chat_is_recorded_learned_from_and_there_after_a_restart(
     services: Services, models: tuple[str, str]
 ) -> None:

@@ -408,6 +408,7 @@ def test_what_concerns_everybody_is_refused_in_one_sentence(app: App, tmp_path: 
         lambda: front.store.forget_domain("maths"),
         lambda: front.stop(*pair),
         lambda: front.resolve(pair[0]),
+        lambda: front.change_over("bundled/a"),
     ]
     for one in tries:
         with pytest.raises(Refused) as told:
@@ -431,6 +432,15 @@ def test_what_concerns_everybody_is_refused_in_one_sentence(app: App, tmp_path: 
     app.who = Caller("a", operator=True)
     front.configure(training="off")
     assert front.settings.public == "false" and app.services.settings.training == "off"
+
+
+def test_after_the_operators_change_over_open_pages_go_on(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app.services._pool, "load", lambda *names: None)
+    app.who = Caller("a", operator=True)
+    assert app.front.change_over("someone/better")[0] == "someone/better"
+    app.who = Caller("b")
+    assert app.front.settings.target == "someone/better" and app.front.better() is None
+    assert app.front.load(*app.pair).stage == "ready"
 
 
 def test_a_visitor_calls_only_what_has_a_method_of_its_own(app: App) -> None:

@@ -389,6 +389,7 @@ class FakeServices:
         self.load_seconds, self.pace = load_seconds, pace
         self.started: dict[tuple[str, str], float] = {}
         self.calls: list[dict[str, Any]] = []
+        self.former: list[tuple[str, str]] = []
         self.paused: set[str] = set()
         self.seen = 25
         self.now = {name: getattr(self.settings, name) for name in ADAPTABLE}
@@ -401,6 +402,11 @@ class FakeServices:
 
     def known(self, name: str) -> str:
         return name
+
+    def change_over(self, target: str) -> tuple[str, str]:
+        self.former.append((self.settings.target, self.settings.drafter))
+        self.settings = self.settings.model_copy(update={"target": target})
+        return target, self.settings.drafter
 
     def pace_of(self, target: str) -> float | None:
         return None

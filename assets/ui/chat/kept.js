@@ -14,7 +14,7 @@ const KEEP_TURNS = 60,
 
 // ── a turn as it is kept, and back ──────────────────────────────────────────────────────────────────────────
 const META =
-  "method version line topic target drafter temperature top_p top_k min_p repetition_penalty".split(" ");
+  "method version line topic target name drafter temperature top_p top_k min_p repetition_penalty".split(" ");
 const kept = turns => {
   let room = KEEP_LINES;
   const item = ({ run, user, system, answer }) => {

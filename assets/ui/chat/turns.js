@@ -32,6 +32,7 @@ chat.draw = turn => {
     counter: el("p.counter", { hidden: true }),
     status: el("div.status"),
     foot: el("div.foot"),
+    who: el("span.who", "Model"),
   };
   turn.node = el(
     "article.turn",
@@ -44,7 +45,7 @@ chat.draw = turn => {
     el("div.user", el("span.who", "You"), user, whole),
     el(
       "div.answer",
-      el("span.who", "Model"),
+      turn.parts.who,
       turn.parts.text,
       tokens,
       turn.parts.counter,
@@ -108,6 +109,7 @@ chat.status = turn => {
   const { status: box } = turn.parts,
     answer = turn.answer,
     live = chat.isLive(turn);
+  turn.parts.who.textContent = answer.meta.name ?? "Model";
   turn.node.setAttribute("aria-busy", String(live));
   turn.node.classList.toggle("live", live && turn.state !== "done");
   box.className = "status";

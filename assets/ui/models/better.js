@@ -1,5 +1,6 @@
 // The line below the head about a better target: how far it is, the press that changes over, and whether the chosen one is too slow here.
 import { clickable, el, makeMeter } from "../shared/dom.js";
+import { load, save } from "../shared/storage.js";
 import { widgets } from "../shared/widgets.js";
 
 const mb = bytes => Math.round(bytes / 1e6).toLocaleString("en");
@@ -11,6 +12,7 @@ const SAYS = {
   ready: value => `${value.title} is ready: better answers, and slow enough to watch.`,
   stopped: value => `${value.title} was stopped at ${mb(value.done)} of ${mb(value.size)} MB.`,
   failed: value => value.error,
+  changed: value => `${value.title} answers from now on: on new pages, in Compare and at the endpoint, too.`,
   slow: value =>
     `${value.slow_title} writes ${value.pace} tokens a second here. ${value.title} is smaller and faster.`,
 };
@@ -28,7 +30,8 @@ widgets.better = (host, { trigger }) => {
   const press = clickable("toggle", "");
   const hide = clickable("link", "Hide", null, { "aria-label": "Hide this line" });
   let event = "",
-    hidden = "";
+    hidden = "",
+    told = ""; // to which target it was said to have changed, once in a browser
   press.addEventListener("click", () => trigger(event));
   hide.addEventListener("click", () => {
     hidden = host.dataset.stage;
@@ -41,7 +44,9 @@ widgets.better = (host, { trigger }) => {
       const value = JSON.parse(given || "{}"),
         say = SAYS[value.stage];
       host.dataset.stage = value.stage ?? "none";
-      host.hidden = !say || hidden === value.stage;
+      if (value.stage === "changed" && load("changed", "") !== value.name)
+        save("changed", (told = value.name));
+      host.hidden = !say || hidden === value.stage || (value.stage === "changed" && told !== value.name);
       if (!say) return;
       words.textContent = say(value);
       meter.node.hidden = value.stage !== "fetching";

@@ -101,14 +101,14 @@ class Endpoint:
 
     async def models(self, front: PublicServices, request: Request) -> ASGIApp:
         ids = await anyio.to_thread.run_sync(model_ids.listed, front)
-        return JSONResponse({"object": "list", "data": [self._card(name) for name in ids]})
+        return JSONResponse({"object": "list", "data": [self._card(front, name) for name in ids]})
 
     async def model(self, front: PublicServices, request: Request) -> ASGIApp:
         name = request.path_params["name"]
         model = await anyio.to_thread.run_sync(model_ids.find, front, name)
         if model.named_line and front.state(model.target, model.drafter).stage == "ready":
             await anyio.to_thread.run_sync(model_ids.check_line, front, model)
-        return JSONResponse(self._card(name))
+        return JSONResponse(self._card(front, name))
 
     async def chat(self, front: PublicServices, request: Request) -> ASGIApp:
         asked = read(await request.body(), ChatRequest)
@@ -208,8 +208,16 @@ class Endpoint:
             await anyio.to_thread.run_sync(model_ids.check_line, front, model) if model.named_line else model
         )
 
-    def _card(self, name: str) -> dict[str, Any]:
-        return {"id": name, "object": "model", "created": self._began, "owned_by": "omnidemo"}
+    def _card(self, front: PublicServices, name: str) -> dict[str, Any]:
+        """`default`: whether it is the target that answers where a request names none."""
+        default = name == front.settings.target
+        return {
+            "id": name,
+            "object": "model",
+            "created": self._began,
+            "owned_by": "omnidemo",
+            "default": default,
+        }
 
 
 def _answering(endpoint: Endpoint, handler: Handler) -> Any:

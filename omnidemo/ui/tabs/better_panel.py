@@ -1,5 +1,5 @@
-"""The line below the head about the better target: how far it is, and the press that changes over; and
-whether the chosen one is too slow here."""
+"""The line below the head about the better target: how far it is, the press that changes over for good, and
+that it was changed; and whether the chosen one is too slow here."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
+import gradio as gr
+
+from omnidemo.models.catalogue import title_of
 from omnidemo.models.gguf import identity
 from omnidemo.serving.better_target import BetterState
 from omnidemo.serving.public_services import PublicServices
@@ -18,16 +21,17 @@ SLOW = 4.0  # tokens a second: a target that writes fewer is hard to chat with
 
 def state(services: PublicServices, target: str) -> str:
     """The value of the `better` widget: `BetterState`, or `slow` with the pace of the chosen target and the
-    `name` of a faster one."""
+    `name` of a faster one, or `changed` with the target that was changed over to."""
     better = services.better()
     if better is None:
         return for_browser(asdict(BetterState()))
     found = better.state()
-    if found.name != target:
-        return for_browser(asdict(found))
     pace, smaller = services.pace_of(target), identity.defaults()[-1]
-    if pace is None or pace >= SLOW:
-        return for_browser(asdict(BetterState()))
+    if found.name != target or pace is None or pace >= SLOW:
+        if services.changed_over() and services.settings.target == target:
+            changed = {"stage": "changed", "name": target, "title": title_of(target)}
+            return for_browser(asdict(found) | changed)
+        return for_browser(asdict(found if found.name != target else BetterState()))
     slow = {"stage": "slow", "pace": round(pace, 1), "slow_title": found.title}
     return for_browser(asdict(found) | slow | {"name": smaller["known"], "title": smaller["title"]})
 
@@ -38,12 +42,15 @@ def build_better(services: PublicServices, shell: Shell) -> None:
     show, seen = shell.keep(line, partial(state, services), [shell.target], "better")
 
     def use(target: str) -> Any:
-        """The picker with the target that the line offers; changing it loads the pair."""
+        """The pickers with the target that the line offers, which new pages and the endpoint have, too."""
         better = services.better()
         found = better.state() if better is not None else BetterState()
-        if found.name == target:  # it is the slow one
-            return choose(services, "target", str(identity.defaults()[-1]["known"]))
-        return choose(services, "target", found.name or target)
+        slow = found.name == target
+        offered = str(identity.defaults()[-1]["known"]) if slow else found.name
+        if not offered:
+            return gr.skip(), gr.skip()
+        names = zip(("target", "drafter"), services.change_over(offered), strict=True)
+        return tuple(choose(services, role, name) for role, name in names)
 
     def stop(target: str, before: str) -> Any:
         if (better := services.better()) is not None:
@@ -55,6 +62,6 @@ def build_better(services: PublicServices, shell: Shell) -> None:
             better.start()
         return show(target, before)
 
-    line.use(use, [shell.target], shell.target, api_name="use_better", **QUIET)
+    line.use(use, [shell.target], [shell.target, shell.drafter], api_name="use_better", **QUIET)
     for event, call, name in ((line.stop, stop, "stop_better"), (line.again, again, "fetch_better")):
         event(call, [shell.target, seen], [line, seen], api_name=name, **QUIET)

@@ -13,6 +13,7 @@ import gradio as gr
 
 from omnidemo.core.config import SAMPLING
 from omnidemo.core.records import Generation, Part, Reading, Round
+from omnidemo.models.catalogue import title_of
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.quotas import Refused
 from omnidemo.storage.recorded_rounds import json_line, round_lines
@@ -106,7 +107,8 @@ def _answer(services: PublicServices, running: Running, question: Question) -> I
         "target": question.target or settings.target,
         "drafter": question.drafter or settings.drafter,
     }
-    head, last = json_line("run", run=run, **pair), ""
+    pair_and_name = pair | {"name": title_of(pair["target"])}
+    head, last = json_line("run", run=run, **pair_and_name), ""
     try:
         if not question.message.strip():
             raise Refused("The message is empty. Type a question first.")
@@ -116,7 +118,7 @@ def _answer(services: PublicServices, running: Running, question: Question) -> I
         load_ready(services, **pair, again="Send again when it is ready.")
         options |= in_manner(services, **pair, options=options)
         numbers = {name: options[name] for name in SAMPLING}
-        head = json_line("run", run=run, method=options["method"], **pair, **numbers)
+        head = json_line("run", run=run, method=options["method"], **pair_and_name, **numbers)
         yield head
         answer = services.chat(
             session=session,

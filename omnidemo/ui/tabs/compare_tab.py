@@ -140,7 +140,7 @@ def _settings(services: PublicServices) -> list[Any]:
     return [methods, temperature, length, most, seed]
 
 
-def _prompts(services: PublicServices) -> tuple[Any, ...]:
+def _prompts(services: PublicServices, shell: Shell) -> tuple[Any, ...]:
     """What is compared, in two tabs: one prompt with its examples and button; of a batch where its prompts
     come from, topic, count, file and button."""
     topics = services.topics()
@@ -152,7 +152,8 @@ def _prompts(services: PublicServices) -> tuple[Any, ...]:
             placeholder="Type a prompt, or pick an example below.",
             elem_id="omni-compare-prompt",
         )
-        chips = widget("examples", for_browser(services.examples(services.settings.target)), events=("pick",))
+        chips = widget("examples", events=("pick",))
+        shell.keep(chips, lambda target: for_browser(services.examples(target)), [shell.target], "examples")
         first = gr.Button("Run side by side", variant="primary", elem_id="omni-compare-run")
     with gr.Tab("Many prompts", elem_classes=EXPERT):
         ways = [("A topic", "topic"), ("A file", "file")]
@@ -184,7 +185,7 @@ def build(services: PublicServices, shell: Shell) -> None:
     """Everything inside the Compare tab."""
     with gr.Row(elem_id="omni-compare-row", elem_classes="omni-two", equal_height=False):
         with gr.Column(scale=5, min_width=320), gr.Tabs(elem_id="omni-compare-mode", elem_classes="omni-sub"):
-            prompt, chips, first, batch, second = _prompts(services)
+            prompt, chips, first, batch, second = _prompts(services, shell)
         with gr.Column(scale=5, min_width=320, elem_classes=EXPERT):
             settings = [*_settings(services), shell.likely]
     panel = widget("compare", for_browser({"state": "empty"}), events=("halt",))
