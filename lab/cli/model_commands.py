@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import Annotated
 
@@ -61,6 +62,8 @@ def answers(
     asked = {one: prompt_sets.some(found[one], most) for one in chosen}
     typer.echo(", ".join(f"{one}: {len(texts)} prompts" for one, texts in asked.items()))
     model = load_model(target, device="cpu", packed=True)
+    # stopped by `kill`, too, it keeps what is finished
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     wanted = Wanted(length, 16 if kept else 4, kept, (number, count))
     write_answers(model, name, asked, prompts.name, out, rows, tokens, wanted, typer.echo, pause)
     typer.echo(by_set(done(out)))

@@ -84,10 +84,11 @@ def write_answers(
     def spell(text: str) -> list[int]:
         return speller.messages([{"role": "user", "content": text}])
 
-    loops = 0 if wanted.both else LOOPS
+    runner.threads = 1  # a process each keeps a core busier than threads that wait for each other
+    loops, positions = (0, 1024) if wanted.both else (LOOPS, 512)
     writer = BatchedWriter(
-        runner, model.vocabulary.roles["end"], rows, labels=wanted.labels, loops=loops, pause=pause
-    )
+        runner, model.vocabulary.roles["end"], rows, positions, wanted.labels, loops, pause
+    )  # fmt: skip
     revision = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip()
     facts = {
         "target": name, "prompts": source, "commit": revision, "manner": asdict(manner),

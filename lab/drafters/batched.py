@@ -127,7 +127,7 @@ class BatchedWriter:
         if row.next_id in self.ends:
             row.ids.append(row.next_id)
             return "end"
-        if len(row.ids) >= row.order.length or len(row.prompt) + len(row.ids) >= self.positions:
+        if len(row.ids) >= row.order.length:
             row.labels.pop()
             row.probs.pop()
             return "length"
@@ -139,7 +139,7 @@ class BatchedWriter:
 
     def _read(self, prompt: list[int], orders: list[Order]) -> Iterator[_Waiting]:
         """Read a prompt once, for all that is to be written to it."""
-        if len(prompt) + 2 > self.positions or not orders:
+        if len(prompt) + max(order.length for order in orders) > self.positions:
             return
         hold(self.pause)
         buffer = self.caches[-1]

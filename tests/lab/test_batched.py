@@ -114,6 +114,6 @@ def test_an_answer_ends_with_its_end_token_at_its_length_or_in_a_loop(runner: Fu
     assert len(free) == 12
     reasons = [
         answer.reason
-        for answer in BatchedWriter(runner, (), 1, positions=64).write([(PROMPTS[0], [order(0, length=500)])])
+        for answer in BatchedWriter(runner, (), 1, positions=64).write([(PROMPTS[0], [order(0, length=60)])])
     ]
     assert reasons in (["loop"], ["length"])
