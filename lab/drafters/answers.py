@@ -34,17 +34,11 @@ class Wanted:
     part: tuple[int, int] = (0, 1)
 
 
-def seed_of(name: str) -> int:
-    return zlib.crc32(name.encode())
-
-
 def by_set(finished: Mapping[str, int]) -> str:
     """How much there is of each set, a line each."""
-    answers, tokens = Counter[str](), Counter[str]()
+    answers, tokens = Counter(order.split("/")[0] for order in finished), Counter[str]()
     for order, count in finished.items():
-        name = order.split("/")[0]
-        answers[name] += 1
-        tokens[name] += count
+        tokens[order.split("/")[0]] += count
     return "\n".join(
         f"{name}: {answers[name]:,} answers, {tokens[name]:,} tokens" for name in sorted(answers)
     )
@@ -60,7 +54,7 @@ def work(
     for number, (name, prompt) in enumerate(in_turns(sets)):
         if number % each != first:
             continue
-        seed = seed_of(f"{name}/{prompt.id}")
+        seed = zlib.crc32(f"{name}/{prompt.id}".encode())
         greedy, drawn = (Order(name, prompt.id, seed, wanted.length, *given) for given in ((), filters))
         orders = [greedy, drawn] if wanted.both else [drawn if seed % 2 else greedy]
         missing = [one for one in orders if order_of(name, prompt.id, one.temperature) not in finished]
