@@ -78,18 +78,8 @@ def test_commands_say_what_they_do_and_others_are_refused(lab_cli: Cli) -> None:
 
 
 def test_prices_that_are_none_are_one_sentence(lab_cli: Cli, tmp_path: Path) -> None:
-    given = (
-        "--drafter",
-        "d",
-        "--target",
-        "a=b",
-        "--shards",
-        tmp_path,
-        "--prompts",
-        tmp_path,
-        "--rows",
-        "many",
-    )
+    folders = ("--shards", tmp_path, "--prompts", tmp_path)
+    given = ("--drafter", "d", "--target", "a=b", *folders, "--rows", "many")
     refused(lab_cli("ceilings", *given), "many", "ROWS=MS", "1=4.2")
 
 
