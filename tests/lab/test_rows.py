@@ -88,12 +88,10 @@ def test_shards_come_back_without_their_prompts(
     save(tmp_path, facts | {"target": "another"}, written)
     assert [path.name for path in sorted(tmp_path.iterdir())] == ["000.npz", "001.npz", "002.npz"]
     assert not any(b"Say it" in path.read_bytes() for path in tmp_path.iterdir())
-    prompt = written[0].prompt
-    found = list(read_shards(tmp_path, "t", lambda *_: prompt))
+    found = list(read_shards(tmp_path, "t", lambda *_: written[0].prompt))
     for one, other in zip(found, written, strict=True):
-        assert (one.order, one.prompt, one.ids, one.temperature) == (
-            other.order, prompt, other.ids, other.temperature,
-        )  # fmt: skip
+        for name in ("order", "prompt", "ids", "temperature"):
+            assert getattr(one, name) == getattr(other, name)
         assert one.labels is not None and other.labels is not None and other.probs is not None
         kept = other.labels[:, : one.labels.shape[1]]
         assert one.labels.tolist() == kept.tolist() and one.probs == pytest.approx(
