@@ -14,7 +14,7 @@ Tokens = Annotated[int, typer.Option(min=1, help="Tokens of an answer.")]
 
 def ids(
     against: Annotated[
-        str | None, typer.Option(help="The commit; default: the kept hashes, on the same processor.")
+        str | None, typer.Option(help="The commit, or a checkout; default: the kept hashes of this processor.")
     ] = None,
     target: Targets = None,
     limit: Annotated[int, typer.Option(min=1, max=96, help="Prompts.")] = 24,
@@ -35,7 +35,7 @@ def ids(
 
 
 def turns(
-    against: Annotated[str, typer.Option(help="The commit.")],
+    against: Annotated[str, typer.Option(help="The commit, or a checkout.")],
     target: Targets = None,
     limit: Annotated[int, typer.Option(min=1, max=95, help="Timed prompts.")] = 12,
     max_new_tokens: Tokens = 64,

@@ -64,7 +64,11 @@ def _environment(folder: Path) -> dict[str, str]:
 
 @contextmanager
 def checkout(commit: str) -> Iterator[Path]:
-    """A folder with the commit's files."""
+    """A folder with the commit's files. A folder with a checkout is taken as it is: its kernels may be
+    compiled."""
+    if Path(commit).is_dir():
+        yield Path(commit)
+        return
     with tempfile.TemporaryDirectory() as holder:
         folder = Path(holder, "before")
         command = ["git", "-C", str(ROOT), "worktree"]
