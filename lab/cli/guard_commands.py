@@ -14,7 +14,7 @@ Tokens = Annotated[int, typer.Option(min=1, help="Tokens of an answer.")]
 
 def ids(
     against: Annotated[
-        str | None, typer.Option(help="The commit, or a checkout; default: the kept hashes of this processor.")
+        str | None, typer.Option(help="The commit, or a checkout; default: the hashes that are kept.")
     ] = None,
     target: Targets = None,
     limit: Annotated[int, typer.Option(min=1, max=96, help="Prompts.")] = 24,

@@ -148,7 +148,7 @@ class Replay:
         recorded, which no lossless method at temperature 0 may give."""
         known = self.records.load(prompt)
         judge = KnownAnswer(len(known.prompt_ids), known.answer_ids)
-        self.pair.make_backend = lambda target, drafter, clock: judge
+        self.pair.make_backend = lambda target, drafter: judge
         longest = self.settings.max_new_tokens
         made = self.pair.generate(
             known.prompt_ids, max_new_tokens=longest, learn=learn, reuse=False, domain=domain, **options

@@ -1,17 +1,13 @@
-"""The arguments of compiled code, and the structured results of whole rounds.
+"""The arguments of compiled code.
 
 Arguments that belong together are named tuples: compiled code takes them apart at the call, so they cost no
 more than positions. Sizes: V is a model's row of logits, D that of the drafter, T that of the target, H a
 model's hidden size.
-
-Rounds come back in structured arrays, which both sides read by name: `ROUND`, `SLOT` and `DRAW` have the
-fields of the named tuples that they are made of. Of each round there is a `RoundNumbers`. Slots, draws and
-the drafter tokens of all rounds stand in arrays of their own, one round after another.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, get_type_hints
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,63 +21,7 @@ Limits = NDArray[np.int32]
 Flags = NDArray[np.bool_]
 
 SPAN = 64  # positions whose keys are transposed together, see `Cache`
-# in place of a token or a count: only the host can compute it; there is none
-UNFINISHED, NONE = -2, -1
-
-
-class RoundNumbers(NamedTuple):
-    """A round as it comes back."""
-
-    drawn: int  # draws
-    read: int  # drafted tokens that the drafter's cache holds
-    passes: int  # drafted tokens that it has read, with those thrown away
-    slots: int
-    # Those that the target has read, which have a `SlotNumbers` each, and one is behind them; UNFINISHED
-    # where nothing was verified, and there are none.
-    proposed: int
-    accepted: int
-    written: int  # the target's own token
-    spent: int  # uniform numbers
-    began: float  # seconds, as the two below
-    had_drafted: float
-    ended: float
-
-
-class SlotNumbers(NamedTuple):
-    """A slot of a round, or what stands behind the last of them: there `likely` alone says something."""
-
-    target: int  # what it proposes
-    first: int  # its first draw
-    end: int  # drafter tokens up to its end
-    q: float
-    chance: float  # of acceptance, where it was judged
-    likely: float  # the target's probability of the token; behind the last, of the one that was written
-
-
-class DrawNumbers(NamedTuple):
-    """A draw: at which place, of which drafter id, and its probability."""
-
-    place: int
-    id: int
-    prob: float
-
-
-def _record(numbers: type[tuple[Any, ...]]) -> np.dtype[np.void]:
-    kinds = {int: np.int64, float: np.float64}
-    return np.dtype([(name, kinds[kind]) for name, kind in get_type_hints(numbers).items()])
-
-
-ROUND, SLOT, DRAW = _record(RoundNumbers), _record(SlotNumbers), _record(DrawNumbers)
-
-
-class Made(NamedTuple):
-    """What a call writes of all its rounds. Slots lie as the rows of `Scores` do. Of a round's drafter
-    tokens there are as many as its last slot's end says, or as were read, if these are more."""
-
-    rounds: Any  # [n] of ROUND
-    slots: Any  # of SLOT
-    draws: Any  # of DRAW
-    tokens: Whole
+NONE = -1  # in place of a token: there is none
 
 
 class Workers(NamedTuple):
@@ -130,19 +70,19 @@ class Marks(NamedTuple):
 
 
 class Text(NamedTuple):
-    """The tokens that a model counts as seen, and its end ids."""
+    """The tokens that the target counts as seen, and its end ids."""
 
     seen: Marks
     ends: Whole
 
 
 class Side(NamedTuple):
-    """A model, its unread ids, the position of the first of them, and its text."""
+    """A model, its unread ids, the position of the first of them, and the tokens that it counts as seen."""
 
     model: Model
     unread: Whole
     start: int
-    text: Text
+    seen: Marks
 
 
 class Sampling(NamedTuple):
@@ -192,17 +132,6 @@ class Stop(NamedTuple):
     segments: Numbers  # [n, 5]
 
 
-class Words(NamedTuple):
-    """A map between two vocabularies: `VocabularyMap.tables`. `spelled` has the number of drafter tokens that
-    spell a target token, and these tokens; 0 where there are none, or nobody has asked (for n-grams somebody
-    has), −1 for more than n tokens."""
-
-    targets: Whole  # [D], the target token of each drafter token, −1 for none
-    drafters: Whole  # [T], the reverse
-    draftable: Flags  # [D], which may be proposed directly
-    spelled: Limits  # [T, 1 + n]
-
-
 class Draft(NamedTuple):
     """The output of a rollout of at most n draws, of which R − 1 tokens may be read."""
 
@@ -212,10 +141,6 @@ class Draft(NamedTuple):
     notes: Whole
     probs: Numbers  # [n], of the draws
     distributions: Array  # [n, V]
-    # [n, 4]: first draw; end (equal to the beginning for an empty slot); trie node there; wasted draw after
-    # it, −1 for none
-    slots: Whole
-    bounds: Numbers  # [n], each slot's Q̄
 
 
 class Scores(NamedTuple):
@@ -224,13 +149,3 @@ class Scores(NamedTuple):
     logits: Array  # [R, V]
     states: Array  # [R, H], what the output layer read for them
     stats: Array  # [R or 0, 4], the numbers of `RowStats`
-
-
-class Course(NamedTuple):
-    """The limits of a call."""
-
-    rounds: int
-    budget: int  # drafter tokens of a round
-    overrun: int  # tokens by which a slot may exceed the rest of the budget
-    left: int  # target tokens that may be proposed or written in all, one fewer than are wanted
-    grows: bool  # whether the host inserts missing n-grams into the trie

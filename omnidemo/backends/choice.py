@@ -13,12 +13,11 @@ from typing import Literal
 import torch
 
 from omnidemo.backends import compile_kernels
-from omnidemo.backends.cpu_backend import CpuBackend
+from omnidemo.backends.compiled_backend import CompiledBackend
 from omnidemo.backends.fused_cache import FusedCache
 from omnidemo.backends.fused_llama import FusedLlama
-from omnidemo.backends.rollout_backend import RolloutBackend
 from omnidemo.backends.runner import ModelError, Runner
-from omnidemo.decoding.backend import Backend, Clock, KVCache
+from omnidemo.decoding.backend import Backend, KVCache
 
 Name = Literal["reference", "cpu", "cuda"]
 Setting = Literal["auto", "reference", "cpu", "cuda"]
@@ -103,9 +102,7 @@ def _able(runner: Runner) -> Name:
     return "reference"
 
 
-def make_backend(target: KVCache, drafter: KVCache, clock: Clock) -> Backend | None:
-    """The backend of one generation with these caches; None where the reference computes all rounds."""
-    able = [cache for cache in (target, drafter) if isinstance(cache, FusedCache) and cache.rolls]
-    if any(cache.runner.passes is not None for cache in able):
-        return CpuBackend(clock)
-    return RolloutBackend(clock) if able else None
+def make_backend(target: KVCache, drafter: KVCache) -> Backend | None:
+    """The backend of one generation with these caches; None where the reference computes all of it."""
+    able = any(isinstance(cache, FusedCache) and cache.rolls for cache in (target, drafter))
+    return CompiledBackend() if able else None

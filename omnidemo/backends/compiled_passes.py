@@ -30,7 +30,6 @@ from omnidemo.backends.call_layout import (
     Workers,
 )
 from omnidemo.backends.packed_forms import BFLOAT16, FLOAT32, INT8, INT16, PackedMatrix
-from omnidemo.decoding.calibration import StopRule
 from omnidemo.decoding.draft_policy import NEVER
 from omnidemo.decoding.randomness import SharedNoise
 from omnidemo.decoding.rollout import DRAWS, FEW, ProposalRule, Rollout, RolloutRequest
@@ -54,11 +53,8 @@ PRODUCTS = (  # of a layer, in the order of a pass
 )  # fmt: skip
 ADDED = {"float32": 0, "int8": INT8, "int16": INT16}  # to the form of a packed matrix that is multiplied
 NOTHING = np.zeros(DRAWS)  # in place of uniform numbers that are not needed
-OWN = np.zeros(0, np.int64)  # in place of `names`, where the target draws its own
 # in place of seen tokens, without a penalty
 NOBODY = Marks(np.zeros(0, np.bool_), np.zeros(1, np.int64))
-# budget of one call of a target: parameters × steps, and the most steps (tokens written)
-STRIDE, STRIDES = 80_000_000, 8
 
 
 class CompiledPasses:
@@ -82,12 +78,6 @@ class CompiledPasses:
     def helpers(self) -> int:
         """Threads that help with a pass, unless it is small."""
         return thread_pool.pick_size(self.runner.threads)
-
-    @property
-    def steps_per_call(self) -> int:
-        """Tokens that a target decodes per call: for a small model the host's work per token takes as long as
-        a part of a pass."""
-        return max(1, min(STRIDES, STRIDE // self.runner.parameters))
 
     def forward(
         self, ids: Sequence[int], start: int, buffer: Kept, rows: int, temperature: float | None = None
@@ -134,20 +124,15 @@ class CompiledPasses:
             start, ids = start + len(ids), ()
         if row is not None:
             rows[0], states[0] = as_array(row), state
-        side = Side(
-            self.model(buffer),
-            np.array(ids, np.int64),
-            start,
-            text_of(order.seen, np.array(order.ends, np.int64)),
-        )
+        side = Side(self.model(buffer), np.array(ids, np.int64), start, marks_of(order.seen))
         choice = choice_of(order.sampling, order.uniforms, order.noise, order.position, 1)
-        names = order.names if order.names is not None else OWN
-        count, read, _, read_in_all = self.call(
-            kernels.roll_out, 1, side, self.rule(rule), total, order.left, choice, names, stop_of(stop), draft
-        )
+        count, read = self.call(
+            kernels.roll_out, 1, side, self.rule(rule), total, order.left, choice, order.names,
+            Stop(stop.cumulative, stop.min_prob, stop.price, stop.segments), draft,
+        )  # fmt: skip
         places, drawn, tokens = draft.notes[:, : max(count, read)].tolist()
         probs = draft.probs[:count].tolist()
-        rows, states, wasted = rows[: read + 1], states[: read + 1], read_in_all - read
+        rows, states = rows[: read + 1], states[: read + 1]
         return Rollout(
             places[:count],
             drawn[:count],
@@ -156,7 +141,6 @@ class CompiledPasses:
             tokens[:read],
             rows,
             states,
-            wasted,
         )
 
     def call(self, kernel: Callable[..., Any], tokens: int, *given: Any) -> Any:
@@ -264,11 +248,11 @@ def choice_of(
 
 def text_of(seen: Seen | None, ends: NDArray[np.int64]) -> Text:
     """Seen tokens and end ids, as a kernel's argument."""
-    return Text(Marks(*seen.arrays) if seen is not None else NOBODY, ends)
+    return Text(marks_of(seen), ends)
 
 
-def stop_of(rule: StopRule) -> Stop:
-    return Stop(rule.cumulative, rule.min_prob, rule.price, rule.segments)
+def marks_of(seen: Seen | None) -> Marks:
+    return Marks(*seen.arrays) if seen is not None else NOBODY
 
 
 def room_for(total: int, vocabulary: int, width: int) -> Draft:
@@ -278,5 +262,4 @@ def room_for(total: int, vocabulary: int, width: int) -> Draft:
         np.empty((total + 1, vocabulary), np.float32), np.empty((total + 1, width), np.float32),
         np.empty((3, max(draws, total + 1)), np.int64), np.empty(draws),
         np.empty((draws, vocabulary), np.float32),
-        np.empty((draws, 4), np.int64), np.empty(draws),
     )  # fmt: skip

@@ -12,7 +12,6 @@ from torch import Tensor
 
 from omnidemo.backends import compile_kernels, graph_rollout
 from omnidemo.backends.call_layout import SPAN
-from omnidemo.backends.compiled_rounds import MadeRound, RoundsRequest, make_rounds
 from omnidemo.backends.runner import check_ids
 from omnidemo.backends.weight_arena import ROWS, as_array
 from omnidemo.core.resources import usable_cores
@@ -141,11 +140,6 @@ class FusedCache:
         runner = self.runner
         return runner.passes is not None or (runner.fixed is not None and runner.fixed.record is not None)
 
-    @property
-    def steps_per_call(self) -> int:
-        """Tokens decoded per call of `roll_out`; 1 where several save nothing."""
-        return self.runner.passes.steps_per_call if self.runner.passes is not None and self.rolls else 1
-
     def roll_out(
         self, order: RolloutRequest, ids: Sequence[int], row: Logits | None, state: Any
     ) -> Rollout | None:
@@ -186,26 +180,6 @@ class FusedCache:
         return roller.roll_out(self._kv, self.length, order, last, state) or (
             nothing_drawn(last, state) if ids else None
         )
-
-    def make_rounds(
-        self,
-        drafter: FusedCache,
-        wanted: RoundsRequest,
-        unread: Sequence[int],
-        given: Sequence[int],
-        row: Logits | None,
-        state: Any,
-    ) -> list[MadeRound] | None:
-        """See `compiled_rounds.make_rounds`."""
-        return make_rounds(self, drafter, wanted, unread, given, row, state)
-
-    def rounds_that_fit(self, least: int, each: int, most: int) -> int:
-        """How many times `each` positions fit after `least` positions, at most `most`; the buffer grows to
-        hold them."""
-        count = min(most, (self.max_positions - self.length - least) // each)
-        if count > 0:
-            self._hold(self.length + least + count * each)
-        return count
 
     def trim(self, length: int) -> int:
         """See `KVCache`. Nothing is cleared: positions beyond the length are never read."""

@@ -1,9 +1,9 @@
-"""The seam between a generation and whatever computes its rounds: the input and the result of one round, and
-the protocols.
+"""The seam between a generation and whatever computes its rounds faster: the input and the result of one
+round, and the protocols.
 
-A round drafts, verifies and accepts; `decoding.round.reference_round` defines it. A `Backend` computes the
-same round faster, or returns None, and then nothing has changed. How many rounds it computes per call is
-private to it. A faster single pass belongs into a `KVCache`.
+A round drafts, verifies and accepts; `decoding.round.reference_round` defines it. A `Backend` makes the draws
+of a draft or judges a proposal faster, with equal results; where it returns None, the reference does. A
+faster pass belongs into a `KVCache`.
 """
 
 from __future__ import annotations
@@ -13,13 +13,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from omnidemo.core.records import Match
-from omnidemo.decoding.rollout import ProposalRule
 from omnidemo.decoding.row_ops import RowStats
 from omnidemo.decoding.sampling import Logits, Probs
 
 if TYPE_CHECKING:
     from omnidemo.decoding.method import Method
-    from omnidemo.decoding.round import RoundContext
+    from omnidemo.decoding.round import Draws, RoundContext
 
 Clock = Callable[[], float]  # seconds from some moment on
 
@@ -110,19 +109,15 @@ class Acceptance:
 class RoundPlan:
     """The limits of a round. `copied`: slots from memory, which are proposed first. `draft_length`: drafter
     tokens that may be drafted after them, 0 for none; a round with neither is plain decoding. `max_tokens`:
-    target tokens that may be emitted, by the answer's limit and the window. `lookahead`: how many rounds
-    after it will probably have the same plan, so that a backend may compute them too; 0 for the first round
-    of an answer, whose token must come at once."""
+    target tokens that may be emitted, by the answer's limit and the window."""
 
     draft_length: int
     max_tokens: int
-    lookahead: int
     copied: list[Slot] = field(default_factory=list)
 
 
 class StageSeconds(NamedTuple):
-    """Seconds of a round by stage. A backend charges each round with the work done for it, whenever it was
-    done, and the next round with a draft with wasted prefetching."""
+    """Seconds of a round by stage."""
 
     draft: float = 0.0
     verify: float = 0.0
@@ -146,24 +141,17 @@ class RoundResult:
     variation: float | None = None  # as in `Acceptance`
 
 
-@dataclass(slots=True)
-class StateKey:
-    """What a round depends on besides its plan and the draft policy's rule. A prefetched round is valid for
-    an equal key."""
-
-    target_len: int  # ids of the target's context
-    draft_len: int  # ids of the drafter's context
-    last_id: int  # the newest target id
-    rng_position: int  # random numbers used so far
-    weight_changes: int  # how often the drafter's weights have changed in this context; no adapter's version
-    rule: ProposalRule | None  # a new n-gram makes a new rule
-    # passes through both caches so far: a pass made elsewhere overwrites prefetched keys and values
-    cache_epoch: tuple[int, int]
+# An acceptance, and the target's probability of each proposed token and of the last one that was written
+Judged = tuple[Acceptance, list[float]]
 
 
 class Backend(Protocol):
-    """Computes rounds of one generation."""
+    """Computes parts of the rounds of one generation. None: the reference does, and nothing has changed."""
 
-    def run_round(self, context: RoundContext, method: Method, plan: RoundPlan) -> RoundResult | None:
-        """The next round. None where this backend does not serve it; then nothing has changed."""
+    def draws(self, context: RoundContext, plan: RoundPlan) -> Draws | None:
+        """The early draws of a round that drafts."""
+        ...
+
+    def judge(self, context: RoundContext, method: Method, draft: Draft, read: Pass) -> Judged | None:
+        """Judge a proposal, of which there may be nothing, by the target's pass, in place of the method."""
         ...

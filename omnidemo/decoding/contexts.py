@@ -31,8 +31,6 @@ class DrafterContext:
         self.ids: list[int] = []
         self.pending_bytes = b""
         self.unk_count = 0
-        self.passes = 0  # forward passes made from here; see `StateKey.cache_epoch`
-        self.weight_changes = 0  # how often the drafter's weights have changed under these ids
         self._dropped = 0  # ids that have left the window
         # By number of ids: logits [D] after them and the output layer's input [H], None where the model does
         # not return it.
@@ -44,7 +42,6 @@ class DrafterContext:
 
     def start(self, prompt: Sequence[int], kept: int) -> None:
         """Begin with a prompt of target ids, of which the first `kept` belong to the previous context."""
-        self.passes += 1
         while self.alignment[-1][0] > kept:
             self.alignment.pop()
         self._followed, length = self.alignment[-1]
@@ -63,7 +60,6 @@ class DrafterContext:
         """Continue with an empty cache, into which all ids are read again, because the drafter's weights have
         changed."""
         self.cache = cache
-        self.weight_changes += 1
         self._rows.clear()
         self._ahead = None
 
@@ -77,7 +73,6 @@ class DrafterContext:
         known = self._rows.get(end) or self._caught_up(end)
         if known is None:
             self._ahead = None  # the pass overwrites it
-            self.passes += 1
             if end - self._dropped >= self.cache.max_positions:
                 self._slide()
             read = self.cache.forward(self.ids[self._dropped + self.cache.length :], 1)
@@ -108,16 +103,9 @@ class DrafterContext:
 
     def read_ahead(self, rollout: Rollout) -> None:
         """Note what a rollout has read after all ids. It counts as read as far as later ids agree with it."""
-        self.passes += 1
         self.cache.length = len(self.ids) - self._dropped
         self._ahead = (len(self.ids), rollout)
         self._rows[len(self.ids)] = (rollout.rows[0], rollout.states[0])
-
-    def count_read(self, further: int) -> None:
-        """Count as read all ids, and `further` tokens that are about to be pushed. Their rows are unknown."""
-        self._ahead = None
-        self._rows.clear()
-        self.cache.length = len(self.ids) - self._dropped + further
 
     def _caught_up(self, position: int, last: bool = False) -> tuple[Logits, Any] | None:
         """Count as read what a rollout has read and the ids agree with. Returns the row after `position` ids

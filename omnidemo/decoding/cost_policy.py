@@ -34,12 +34,11 @@ class CostPolicy(AdaptivePolicy):
         self._held = StopRule()  # at the beginning of a draft
         self._copy = PLAIN  # the best copy of this round, with the draft behind it
         self._copy_chance = 1.0
-        self._copied_at = -HOLD  # the newest round that copied
-        self._index, self._can_draft, self._taken, self._drafted_behind = 0, True, "plain", 0
+        self._can_draft, self._taken, self._drafted_behind = True, "plain", 0
         self._has_drafted = False  # and hence read the prompt
 
     def begin_round(self, index: int, positions: int, unread: int) -> None:
-        self._index, self._copy, self._can_draft, self._taken = index, PLAIN, True, "plain"
+        self._copy, self._can_draft, self._taken = PLAIN, True, "plain"
         if index % HOLD == 0 or not len(self._fused_prices):
             self._hold(positions, 0 if self._has_drafted else unread)
 
@@ -72,7 +71,7 @@ class CostPolicy(AdaptivePolicy):
         self._copy_chance, self._drafted_behind = copied.chances[place], behind
         if not self.cost_model.pays(self._copy) or (drafts and self._pays and best.rate <= self._best.rate):
             return 0
-        self._copied_at, self._taken = index, "copy"
+        self._taken = "copy"
         self._rule, self._before, self._leads = None, copied.chances[place], True
         return place + 1
 
@@ -87,14 +86,6 @@ class CostPolicy(AdaptivePolicy):
         self._taken = "drafter" if self._pays else "plain"
         self._has_drafted |= self._pays
         return self.longest if self._pays else 0
-
-    def plain_lookahead(self) -> int:
-        return self.draft_lookahead()
-
-    def draft_lookahead(self) -> int:
-        """Rounds until the rule may change. 0 shortly after a copy, because the next copy would discard
-        rounds computed ahead."""
-        return 0 if self._index - self._copied_at < HOLD else HOLD - 1 - self._index % HOLD
 
     def offers(self) -> tuple[Offer, ...]:
         """The best draft of each source, also where a plain round is better."""

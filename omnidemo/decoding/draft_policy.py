@@ -22,9 +22,8 @@ from omnidemo.decoding.sources.copier import CopiedDraft
 State = NDArray[np.float32]  # [H]: what the drafter's output layer read when it predicted a token
 Head = Callable[[State, float], float]  # (state, log q of the token drawn) → P(accepted)
 
-AHEAD = 96  # lookahead of policies whose budget never changes
-# Rounds for which "cost" holds its rule, so that a backend may compute them in one call, and "chance" its
-# prices. A number of rounds, not of seconds, so that every backend drafts alike.
+# Rounds for which "cost" holds its rule, and "chance" its prices. A number of rounds, not of seconds, so that
+# every backend drafts alike.
 HOLD = 8
 LEAST_CHANCE = 0.3  # of a whole draft of the policy "chance"
 # a draft that ends with its budget alone; stateless, since its segments leave `cumulative` at 1
@@ -52,7 +51,7 @@ class DraftPolicy:
     def copies(self, index: int, copied: CopiedDraft, drafts: bool) -> int:
         """How many of the copied ids round `index` proposes instead of a draft; 0: none. `drafts`: whether
         the drafter can draft. By default the copy is taken where its expected acceptance exceeds that of the
-        generation's own drafts by a token: a copy discards what has been drafted ahead."""
+        generation's own drafts by a token."""
         count, right = min(len(copied.ids), self.longest), self._right / self._judged
         expected = sum(right ** (place + 1) for place in range(self.longest)) if drafts else 0.0
         return count if sum(copied.chances[:count]) > expected + (1.0 if drafts else 0.0) else 0
@@ -64,14 +63,6 @@ class DraftPolicy:
     def budget_behind(self, index: int) -> int:
         """Drafter tokens after the copied ids that `copies` has just chosen; 0: none."""
         return 0
-
-    def plain_lookahead(self) -> int:
-        """After a budget of 0: how many more rounds will probably have a budget of 0."""
-        return 0 if self.longest else AHEAD
-
-    def draft_lookahead(self) -> int:
-        """After a budget above 0: how many more rounds will probably have the same."""
-        return AHEAD
 
     def offers(self) -> tuple[Offer, ...]:
         """The offers of each source for this round; none for a policy without chances."""
@@ -274,10 +265,6 @@ class ChancePolicy(AdaptivePolicy):
             price = float(self._fused_prices[len(copied), len(chances)])
             tokens = 1.0 + sum(copied) + sum(chances)
             self._offered[source] = Best(length, tokens, price), before if copied else chances[-1]
-
-    def draft_lookahead(self) -> int:
-        """0: a draft made ahead would not know what earlier drafts have taught."""
-        return 0
 
     def _new_rule(self) -> StopRule:
         return StopRule(self._before, price=LEAST_CHANCE, segments=self.cost_model.segments)

@@ -68,8 +68,8 @@ class Limits:
 class AnswerPlan:
     """The parts of one answer's decoding. `policy` sets a round's drafter tokens (0 is plain decoding) and
     ends drafts. `ngrams` is only read: each round names the n-grams to insert, and the caller inserts them
-    before the next round. `clock` returns seconds. `backend` computes rounds faster; the reference computes
-    those that it declines. `copier` proposes ids from memory."""
+    before the next round. `clock` returns seconds. `backend` draws and judges faster. `copier` proposes ids
+    from memory."""
 
     method: Method
     map: VocabularyMap
@@ -100,9 +100,7 @@ def decode(state: DecodingState, plan: AnswerPlan) -> Iterator[Round]:
         ahead = _plan(policy, state, method, most, index, copied)
         context.start = len(context.drafter.ids)
         planned = clock()
-        result = backend.run_round(context, method, ahead) if backend is not None else None
-        if result is None:
-            result = reference_round(context, method, ahead, clock)
+        result = reference_round(context, method, ahead, clock, backend)
         made = clock()
 
         written = answer.until_stop(result)
@@ -223,22 +221,15 @@ def _plan(
     policy: DraftPolicy, state: DecodingState, method: Method, most: int, index: int,
     copied: CopiedDraft | None
 ) -> RoundPlan:  # fmt: skip
-    """The plan of the next round, which may emit `most` tokens. The first round has no lookahead: its token
-    must come at once."""
+    """The plan of the next round, which may emit `most` tokens."""
     drafts = method.drafts and state.drafter.can_draft
     policy.begin_round(index, len(state.target.ids), state.drafter.unread if drafts else 0)
     if copied is not None and (count := policy.copies(index, copied, drafts)):
         behind = min(policy.budget_behind(index), most - 1 - count) if drafts else 0
         base, proposed = len(state.drafter.ids), zip(copied.ids[:count], copied.matches, strict=False)
         slots = [Slot(token, (), 1.0, base, match=match) for token, match in proposed]
-        return RoundPlan(behind, most, 0, slots)
-    if not method.drafts:
-        return RoundPlan(0, most, most - 1 if index else 0)
-    if not state.drafter.can_draft:
-        return RoundPlan(0, most, 0)
-    length = min(policy.budget(index), most - 1)
-    ahead = policy.draft_lookahead() if length else min(policy.plain_lookahead(), most - 1)
-    return RoundPlan(length, most, ahead if index else 0)
+        return RoundPlan(behind, most, slots)
+    return RoundPlan(min(policy.budget(index), most - 1) if drafts else 0, most)
 
 
 def _teach(policy: DraftPolicy, plan: RoundPlan, result: RoundResult) -> None:

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from omnidemo.decoding.backend import Acceptance, Draft, RoundPlan, Slot
 from omnidemo.decoding.randomness import Randomness
-from omnidemo.decoding.rollout import ProposalRule
 from omnidemo.decoding.round import RoundContext
 from omnidemo.decoding.sampling import Logits, Probs, as_tensor, chosen, highest_each, on_the_host
 from omnidemo.vocabulary.vocabulary_map import VocabularyMap
@@ -31,17 +30,6 @@ class Method:
     @classmethod
     def refusal(cls, vocabulary: VocabularyMap) -> str | None:
         """Why this method cannot serve a pair; None where it can."""
-        return None
-
-    def proposal_rule(self, context: RoundContext) -> ProposalRule | None:
-        """The method's drafting as data, where a rule describes its slots completely; compiled code can then
-        make whole rounds.
-
-        Such rounds call no `draft`, `accept` or `residual` unless the host finishes one: they accept as
-        `Method.accept` does and correct as `NgramExact` does (`TokenIntersection` is the case without
-        n-grams). None for a method that accepts or corrects otherwise; its `draft` passes another rule to
-        `begin_slot`, or does not call it.
-        """
         return None
 
     def draft(self, context: RoundContext, budget: int) -> Draft:

@@ -3,9 +3,7 @@ all of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -56,35 +54,27 @@ def token_by_token(logit_mask: Tensor) -> ProposalRule:
 _known = WeakTensorKeyDictionary()
 
 
-@cache
-def anything(tokens: int, device: torch.device) -> ProposalRule:
-    """The rule by which every draw is its own slot, of any token."""
-    return token_by_token(torch.zeros(tokens, device=device))
-
-
 @dataclass(slots=True)
 class RolloutRequest:
     """A rollout: draws of the drafter in a row, for at most `left` drafter tokens.
 
     `uniforms` [n]: random numbers from [0, 1), one a draw; None at temperature 0, and with shared `noise`:
-    then the first slot proposes the token at this `position` of the answer, and `names` [D] are the target
-    ids that drafter ids propose by themselves, −1 for none (None where the target draws its own).
-    `stop_rule`: when the draft may end before its budget; None: never. `states`: whether hidden states are
-    fetched. `ends`: drafter tokens after which no slot follows. `seen`: the tokens seen before the first
+    then the first slot proposes the token at this `position` of the answer. `names` [D] are the target ids
+    that drafter ids propose by themselves, −1 for none. `stop_rule`: when the draft may end before its
+    budget; None: never. `states`: whether hidden states are fetched. `seen`: the tokens seen before the first
     draw, for the repetition penalty; None without one.
     """
 
     rule: ProposalRule
     sampling: SamplingParams
     left: int
+    names: NDArray[np.int64]
     uniforms: NDArray[np.float64] | None = None
     stop_rule: StopRule | None = None
     states: bool = False
-    ends: Sequence[int] = ()
     seen: Seen | None = None
     noise: SharedNoise | None = None
     position: int = 0
-    names: NDArray[np.int64] | None = None
 
 
 @dataclass(slots=True)
@@ -94,8 +84,7 @@ class Rollout:
     temperature 0 the masked logits).
 
     `read`: the ids that the cache now holds beyond its length. `rows` [1 + read or more, D] and `states` [1 +
-    read or more, H]: logits and the output layer's input before and after each of them. `vain`: further ids
-    that were read and discarded, where known.
+    read or more, H]: logits and the output layer's input before and after each of them.
     """
 
     places: list[int]
@@ -105,7 +94,6 @@ class Rollout:
     read: list[int]
     rows: Logits
     states: Any  # a tensor on the device, or numpy's where they were fetched
-    vain: int = 0
 
 
 def nothing_drawn(row: Tensor, state: Any) -> Rollout:

@@ -13,8 +13,10 @@ from torch import Tensor
 
 from omnidemo.decoding.backend import (
     Acceptance,
+    Backend,
     Clock,
     Draft,
+    Judged,
     Pass,
     RoundPlan,
     RoundResult,
@@ -50,8 +52,8 @@ class NotFinite(ArithmeticError):
     """The drafter's logits are not finite, so nothing can be drawn from them."""
 
 
-class Prefetch(Protocol):
-    """Draws that a backend makes early, with the reference's random numbers."""
+class Draws(Protocol):
+    """Draws of a round that a backend makes early, with the reference's random numbers."""
 
     def fill(
         self, context: RoundContext, rule: Callable[[RoundContext], ProposalRule], budget: int, index: int
@@ -63,11 +65,6 @@ class Prefetch(Protocol):
     def pop(self, context: RoundContext) -> tuple[int, float, Probs] | None:
         """The next draw in the form of `RoundContext.draw`, with its random number used up; None where it was
         not made."""
-        ...
-
-    def keep_drafting(self, answer: bool) -> bool:
-        """Whether another slot is drafted, given the draft policy's answer: prefetched draws may end by
-        themselves."""
         ...
 
 
@@ -91,7 +88,7 @@ class RoundContext:
     target: TargetContext = field(kw_only=True)
     prompt: int = field(default=0, kw_only=True)  # target ids before the answer
     stats: RowStats | None = None  # of this round's verification rows, where the pass returned them
-    prefetch: Prefetch | None = None  # draws of this round that are made early
+    draws: Draws | None = None  # of this round, made early
 
     def logits(self) -> Tensor:
         """The drafter's logits [D] after all its ids, with the repetition penalty."""
@@ -148,7 +145,7 @@ class RoundContext:
         completed: Mapping[int, int] | None = None,
     ) -> tuple[int, float, Probs]:  # fmt: skip
         """(the next drafter token among those that `logit_mask()` [D] allows, its probability, its
-        distribution [D]), from a backend's prefetched draws if there are any. At temperature 0 the third is
+        distribution [D]), from a backend's early draws if there are any. At temperature 0 the third is
         the masked logits, and the probability is that of their softmax. The token belongs to the slot at
         place `index`, after a `path` of drafter ids. `completed`: drafter id → target id for tokens that
         complete a target token after the path; not needed for an empty path. NotFinite where the logits give
@@ -162,7 +159,7 @@ class RoundContext:
         self, logit_mask: Callable[[], Tensor], index: int, path: tuple[int, ...],
         completed: Mapping[int, int] | None,
     ) -> tuple[int, float, Probs]:  # fmt: skip
-        if self.prefetch is not None and (made := self.prefetch.pop(self)) is not None:
+        if self.draws is not None and (made := self.draws.pop(self)) is not None:
             return made
         if self.sampling.greedy:
             logits = self.masked(logit_mask())
@@ -185,18 +182,16 @@ class RoundContext:
 
     def begin_slot(self, rule: Callable[[RoundContext], ProposalRule], budget: int, index: int = 0) -> None:
         """Announce how the slots from place `index` on are drawn, and for how many drafter tokens, so that a
-        backend may draw several at once. Optional. Unlike `Method.proposal_rule` it changes only who draws:
-        the method's `accept` and `residual` stay."""
-        if self.prefetch is not None:
-            self.prefetch.fill(self, rule, budget, index)
+        backend may draw several at once. Optional: it changes only who draws."""
+        if self.draws is not None:
+            self.draws.fill(self, rule, budget, index)
 
     def keep_drafting(self, slot: Slot) -> bool:
         """Whether another slot is drafted after this one, whose `draft_ids` are the drafter's newest ids."""
         if not self.policy.watches:
             return True
         # Without the drafter's probabilities no rule can be applied, and the draft ends.
-        going = bool(slot.draft_probs) and self._keep_drafting(slot.base, slot.draft_probs)
-        return going if self.prefetch is None else self.prefetch.keep_drafting(going)
+        return bool(slot.draft_probs) and self._keep_drafting(slot.base, slot.draft_probs)
 
     def _keep_drafting(self, base: int, draft_probs: Sequence[float]) -> bool:
         states: list[State] = []
@@ -244,29 +239,23 @@ def _freely(context: RoundContext) -> ProposalRule:
     return token_by_token(context.map.readable_logit_mask)
 
 
-# An acceptance, and the target's probability of each proposed token and of the last one that was written
-Judged = tuple[Acceptance, list[float]]
-Judge = Callable[[RoundContext, "Method", Draft, Pass], Judged | None]
-
-
 def reference_round(
-    context: RoundContext, method: Method, plan: RoundPlan, clock: Clock,
-    verify: Callable[[list[int]], Pass] | None = None, judge: Judge | None = None,
-) -> RoundResult:  # fmt: skip
-    """Draft, verify, accept: the definition of a round. `verify` replaces the target's pass where a backend
-    has computed it. `judge` accepts in place of `method`; None leaves that to the method."""
+    context: RoundContext, method: Method, plan: RoundPlan, clock: Clock, backend: Backend | None = None
+) -> RoundResult:
+    """Draft, verify, accept: the definition of a round. A backend may draw and judge."""
     target, began = context.target, clock()
 
     # 1 Draft, and 2 translate: memory and the method propose target tokens.
+    context.draws = backend.draws(context, plan) if backend is not None else None
     draft = method.propose(context, plan)
     proposal, drafted_at = draft.proposal, clock()
 
     # 3 Verify: one target pass over everything that was proposed.
-    read = verify(proposal) if verify is not None else target.verify(proposal, context.sampling.temperature)
+    read = target.verify(proposal, context.sampling.temperature)
     verified_at = clock()
 
     # 4 Accept from the left, correct the first rejection or add a bonus token.
-    known = judge(context, method, draft, read) if judge is not None else None
+    known = backend.judge(context, method, draft, read) if backend is not None else None
     judged, probs = known or _judged(context, method, draft, read)
     seconds = StageSeconds(drafted_at - began, verified_at - drafted_at, clock() - verified_at)
     return RoundResult(

@@ -68,7 +68,6 @@ class TargetContext:
     def __init__(self, cache: KVCache, piece: int = PIECE) -> None:
         self.cache, self.piece = cache, piece
         self.ids: list[int] = []
-        self.passes = 0  # forward passes made from here, which overwrite what a backend has read further
 
     def start(self, prompt: Sequence[int]) -> int:
         """Make `prompt` the context, and read all but its last id; returns the ids kept from before."""
@@ -79,7 +78,6 @@ class TargetContext:
 
     def begin(self, prompt: Sequence[int]) -> int:
         """Make `prompt` the context without reading; returns the ids kept from before."""
-        self.passes += 1
         kept = self.cache.trim(min(common_prefix(self.ids, prompt), self.cache.length, len(prompt) - 1))
         self.ids = list(prompt)
         return kept
@@ -93,7 +91,6 @@ class TargetContext:
     def verify(self, proposal: Sequence[int], temperature: float = 1.0) -> Pass:
         """One pass over the unread ids and the proposal (m target ids): rows [m + 1, T], one for each
         proposed token and one after them. `temperature`: that of the row statistics."""
-        self.passes += 1
         return self.cache.forward([*self.unread, *proposal], len(proposal) + 1, temperature)
 
     @property

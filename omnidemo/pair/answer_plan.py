@@ -50,7 +50,7 @@ def plan_answer(
         randomness_of(asked.seed, method.coupled, len(pair.map.drafters), len(begun)),
         Limits(asked.max_new_tokens, tuple(text for text in asked.stop if text), cancelled, begun),
         line.policy(asked, note), clock=pair.clock,
-        backend=pair.make_backend(state.target.cache, state.drafter.cache, pair.clock),
+        backend=pair.make_backend(state.target.cache, state.drafter.cache),
         copier=_copier(line, asked, method, state, prompt, ends, earlier, note),
     )  # fmt: skip
 

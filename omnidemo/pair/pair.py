@@ -17,7 +17,7 @@ from omnidemo.core.config import GenerationConfig
 from omnidemo.core.config.answer_options import Policy
 from omnidemo.core.records import Agreement, Generation, Prompt, Reading, Round, Trace, drain
 from omnidemo.core.tasks import Task
-from omnidemo.decoding.backend import Backend, Clock, KVCache
+from omnidemo.decoding.backend import Backend, KVCache
 from omnidemo.decoding.cost_model import CostModel
 from omnidemo.decoding.draft_policy import FixedPolicy
 from omnidemo.decoding.engine import AnswerPlan, Limits, decode
@@ -80,7 +80,7 @@ class Pair:
         self.prices = PairPrices(target, drafter)
         self.clock: Callable[[], float] = perf_counter  # seconds
         # called once per generation
-        self.make_backend: Callable[[KVCache, KVCache, Clock], Backend | None] = make_backend
+        self.make_backend: Callable[[KVCache, KVCache], Backend | None] = make_backend
 
     def generate(self, prompt: Prompt, **options: Any) -> Generation:
         """Generate an answer. The options are those of `stream`."""

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 import torch
 from torch import empty
 
-from omnidemo.backends.rollout_backend import RolledDraws, rolls
+from omnidemo.backends.compiled_backend import CompiledBackend
 from omnidemo.core.config import GenerationConfig
 from omnidemo.core.records import Generation, Round
-from omnidemo.decoding.backend import Acceptance, KVCache, Pass, RoundPlan, RoundResult, StageSeconds
+from omnidemo.decoding.backend import Acceptance, Draft, Judged, KVCache, Pass
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.cost_model import CostModel
 from omnidemo.decoding.engine import decode
@@ -191,33 +191,25 @@ class KnownTarget:
         self.max_positions, self.length = most, 0
 
     def forward(self, ids: Sequence[int], last: int, stats_at: float | None = None) -> Pass:
-        """Count a piece of the prompt; there are no logits."""
-        assert not last, "the answer is known"
+        """Count the ids; the logits have no columns."""
         self.length += len(ids)
-        return Pass(empty(0, 0))
+        return Pass(empty(last, 0))
 
     def trim(self, length: int) -> int:
         self.length = min(self.length, length)
         return self.length
 
 
-class KnownAnswer:
-    """A backend that drafts a round and judges it by the answer's ids."""
+class KnownAnswer(CompiledBackend):
+    """A backend that judges by the answer's ids."""
 
     def __init__(self, begin: int, ids: Sequence[int]) -> None:
         """`ids`: of the answer, behind `begin` ids of the prompt."""
+        super().__init__()
         self._begin, self._ids = begin, ids
 
-    def run_round(self, context: RoundContext, method: Method, plan: RoundPlan) -> RoundResult:
-        context.prefetch = RolledDraws() if plan.draft_length and rolls(context) else None
-        draft = method.propose(context, plan)
-        context.prefetch = None
+    def judge(self, context: RoundContext, method: Method, draft: Draft, read: Pass) -> Judged:
         at, count = len(context.target.ids) - self._begin, len(draft.slots) + 1
         said = [*self._ids[at : at + count], *[UNKNOWN] * count][:count]
-        judged = (
-            method.accept_known(context, draft, said) if draft.slots else Acceptance(0, said[0], False, [])
-        )
-        return RoundResult(
-            draft.slots, judged.accepted, judged.token, judged.rejected, judged.accepts, [1.0] * count,
-            draft.drafted, empty(count, 0), StageSeconds(),
-        )  # fmt: skip
+        known = Acceptance(0, said[0], False, [])
+        return method.accept_known(context, draft, said) if draft.slots else known, [1.0] * count

@@ -43,8 +43,6 @@ class NgramCache:
         self.nearest: Tensor = torch.full((drafter_tokens,), FAR, dtype=torch.int32, device=device)
         # values computed from the trie; every change empties it
         self.derived: dict[Any, Any] = {}
-        # new target ids whose spelling `NgramExact.drawing_rule` has to ask for
-        self.unspelled: set[int] = set()
         # changes with every removal; until then the numbers of `since` stay valid
         self.epoch = token_hex(8)
         self._sum = 0  # of the hashes of all n-grams
@@ -170,7 +168,6 @@ class NgramCache:
             self._evict()
         self._entries[new.target_id] = new
         self._sum += _hash(new)
-        self.unspelled.add(new.target_id)
         if not self.trie.insert((ids, new.target_id)):
             self._fill()
         # not read from the tensor, which would synchronise on a GPU

@@ -12,7 +12,6 @@ from torch import Tensor
 from omnidemo.vocabulary.vocabulary import Vocabulary
 
 UNKNOWN = -2  # a spelling that was never asked for
-LONGEST = 8  # most drafter tokens of a spelling that compiled code can use
 
 
 class VocabularyMap:
@@ -46,10 +45,6 @@ class VocabularyMap:
         self._spellings: dict[int, tuple[int, ...] | None] = {}
         # cache of `first_tokens`
         self._firsts = np.full(len(to_drafter), UNKNOWN, np.int64)
-        # Spellings for compiled code, [|T|, 1 + LONGEST] int32: the number of drafter tokens, then these; 0
-        # where `spelling` was never called or found none, −1 for more than LONGEST.
-        self.spelled = np.zeros((len(to_drafter), 1 + LONGEST), np.int32)
-        self.spelled[:, 0], self.spelled[:, 1] = to_drafter.numpy() >= 0, to_drafter.numpy()
 
     @cached_property
     def mapped(self) -> Tensor:
@@ -81,14 +76,9 @@ class VocabularyMap:
         return logit_mask(self.draftable)
 
     @cached_property
-    def tables(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_], NDArray[np.int32]]:
-        """to_target, to_drafter, draftable and `spelled` on the host."""
-        return (
-            self.to_target.cpu().numpy(),
-            self.to_drafter.cpu().numpy(),
-            self.draftable.cpu().numpy(),
-            self.spelled,
-        )
+    def drafted(self) -> NDArray[np.int64]:
+        """[|D|]: `targets` as an array."""
+        return np.array(self.targets, np.int64)
 
     @cached_property
     def directly(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -116,9 +106,6 @@ class VocabularyMap:
             data = self.target.writes(target_id)
             spelled = self.drafter.spell(data) if data else ()
         self._spellings[target_id] = spelled
-        if spelled:
-            row = (len(spelled), *spelled) if len(spelled) <= LONGEST else (-1,)
-            self.spelled[target_id, : len(row)] = row
         return spelled
 
     def first_tokens(self, target_ids: NDArray[np.int64]) -> NDArray[np.int64]:

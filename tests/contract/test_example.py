@@ -18,7 +18,7 @@ def example() -> str:
     code = next(
         block
         for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)
-        if "run_round" in block
+        if "def judge" in block
     )
     assert len(code.strip().splitlines()) <= 30
     return str(code)
@@ -36,14 +36,14 @@ def test_the_example_writes_what_the_reference_writes(trained: Sides, options: d
     served: list[bool] = []
     there: dict[str, Any] = {"pair": trained.reference}
     exec(example(), there)
-    original = there["GreedyPlain"].run_round
+    original = there["GreedyPlain"].judge
 
     def noted(self: Any, *given: Any) -> Any:
         result = original(self, *given)
         served.append(result is not None)
         return result
 
-    there["GreedyPlain"].run_round = noted
+    there["GreedyPlain"].judge = noted
     given: dict[str, Any] = {"max_new_tokens": 24, "learn": False, "reuse": False} | options
     try:
         made = trained.reference.generate(STORY, **given)

@@ -437,7 +437,9 @@ def test_a_machine_that_gets_slower_by_half_drafts_as_before(
     folders = save(tmp_path / "target", "byte-level", ends=False), save(tmp_path / "drafter", "byte-level")
     pace = 1.0
 
-    def timed(context: RoundContext, method: Method, plan: RoundPlan, clock: Clock) -> RoundResult:
+    def timed(
+        context: RoundContext, method: Method, plan: RoundPlan, clock: Clock, backend: None
+    ) -> RoundResult:
         at, made = len(context.target.ids), reference_round(context, method, plan, clock)
         rows = 1 + sum(slot.target_id >= 0 for slot in made.slots)
         took = StageSeconds(pace * machine.step * made.drafted, pace * machine.price(rows, at))

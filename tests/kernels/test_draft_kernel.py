@@ -15,7 +15,7 @@ from omnidemo.backends import compiled_passes as cpu_passes
 from omnidemo.backends import fused_cache
 from omnidemo.backends.fused_cache import FusedCache
 from omnidemo.backends.fused_llama import FusedLlama
-from omnidemo.backends.rollout_backend import roll_out
+from omnidemo.backends.compiled_backend import roll_out
 from omnidemo.decoding.calibration import EDGES, Calibration
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.cost_model import CostModel
@@ -119,7 +119,10 @@ def test_the_given_ids_are_read_too(runner: FusedLlama) -> None:
             for one in range(count):
                 side.drafter.push(one % 6)
             rollout = roll_out(
-                side.drafter, RolloutRequest(token_by_token(MAP.draftable_logit_mask), SamplingParams(0.0), 3)
+                side.drafter,
+                RolloutRequest(
+                    token_by_token(MAP.draftable_logit_mask), SamplingParams(0.0), 3, MAP.drafted
+                ),
             )
             assert rollout is not None and len(rollout.ids) == 3 and len(rollout.read) == 2
             ids = [0, 1, 2, *(one % 6 for one in range(count)), *rollout.read]
@@ -173,7 +176,7 @@ def test_draws_follow_the_law(runner: FusedLlama, temperature: float) -> None:
         counts = torch.zeros(TOKENS)
         for _ in range(20_000):
             rollout = cache.roll_out(
-                RolloutRequest(rule, sampling, 1, np.array([chance.random() for _ in range(2)])),
+                RolloutRequest(rule, sampling, 1, MAP.drafted, np.array([chance.random() for _ in range(2)])),
                 [],
                 row,
                 torch.zeros(32),
@@ -260,7 +263,7 @@ def test_a_drafter_context_whose_window_slides(runner: FusedLlama) -> None:
     drafter = DrafterContext(cache, MAP)
     drafter.start([0, 1, 2], 0)
     order, drawn = (
-        RolloutRequest(token_by_token(MAP.draftable_logit_mask), SamplingParams(1.0), 3, Sampler(1).peek(40)),
+        RolloutRequest(token_by_token(MAP.draftable_logit_mask), SamplingParams(1.0), 3, MAP.drafted, Sampler(1).peek(40)),
         0,
     )
     with torch.inference_mode():

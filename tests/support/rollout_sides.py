@@ -13,7 +13,7 @@ import torch
 from lab.equality.tiny import random_model
 from omnidemo.backends.fused_cache import FusedCache
 from omnidemo.backends.fused_llama import FusedLlama
-from omnidemo.backends.rollout_backend import RolledDraws
+from omnidemo.backends.compiled_backend import RolledDraws
 from omnidemo.decoding.backend import Draft, Pass
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.draft_policy import FixedPolicy, StopRule
@@ -111,7 +111,7 @@ class Side:
             rule or FixedPolicy(0),
             target=target,
         )
-        made.prefetch = RolledDraws() if self.rolls else None
+        made.draws = RolledDraws() if self.rolls else None
         return made
 
     def draft(
@@ -151,7 +151,7 @@ class Counting(FusedCache):
 
 def left_over(context: RoundContext) -> int:
     """Draws that were made and not taken."""
-    return len(context.prefetch._draws) if isinstance(context.prefetch, RolledDraws) else 0
+    return len(context.draws._draws) if isinstance(context.draws, RolledDraws) else 0
 
 
 def same(left: Draft, right: Draft) -> None:

@@ -213,19 +213,16 @@ def test_a_drafter_that_was_wrong_is_asked_again_when_what_is_known_has_faded() 
     assert model.first() == FIRST and describe("cost", model, False).speculating
 
 
-def test_the_rule_is_held_for_as_many_rounds_as_are_foreseen() -> None:
+def test_the_rule_is_held_for_some_rounds() -> None:
     model = known()
     policy, rules = CostPolicy(8, model), list[float]()
     for index in range(3 * HOLD):
         policy.begin_round(index, 50 + index, 0)
-        assert policy.budget(index) == 8 and policy.draft_lookahead() == HOLD - 1 - index % HOLD
+        assert policy.budget(index) == 8
         rules.append(policy.stop_rule().price)
         policy.learn([(0.9,), (0.9,)], [1.0, 1.0])
         policy.count(2, 2)
     assert [rules[0]] * HOLD == rules[:HOLD] and len(set(rules)) == 3
-    assert policy.copies(3 * HOLD, copied(*[0.99] * 8), drafts=True)
-    policy.begin_round(3 * HOLD + 1, 90, 0)
-    assert policy.draft_lookahead() == policy.plain_lookahead() == 0, "the next copy would make it vain"
 
 
 def test_an_answer_that_has_begun_goes_by_the_prices_that_it_began_with() -> None:
@@ -286,7 +283,6 @@ def test_chance_copies_what_is_likely_where_that_is_more_than_a_draft() -> None:
     for _ in range(50):
         rule.learn([(0.9,)] * 4, [1.0] * 4)
     assert rule.copies(0, copied(0.9, 0.8, 0.7), drafts=True) == 0, "a draft brings more than two"
-    assert rule.draft_lookahead() == 0
 
 
 def test_chance_says_what_was_offered_at_the_length_that_it_would_have_and_for_what_price() -> None:
@@ -315,11 +311,6 @@ def test_the_head_stops_at_its_threshold() -> None:
     assert drafted(HeadPolicy(10, CostModel(), 0.3, None), 0.9) == 4
     assert drafted(HeadPolicy(10, CostModel(), 0.9, None), 0.9) == 10
     assert drafted(ConfidencePolicy(10, CostModel(), 0.95), 0.9) == 1
-
-
-def test_what_never_changes_is_foreseen() -> None:
-    assert FixedPolicy(4).plain_lookahead() == 0 and FixedPolicy(0).plain_lookahead() > 8
-    assert FixedPolicy(4).draft_lookahead() > 8 and FixedPolicy(4).offers() == ()
 
 
 def test_an_untrained_head_is_told() -> None:

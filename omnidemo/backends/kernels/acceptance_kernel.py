@@ -1,5 +1,5 @@
-"""`Method.accept` in compiled code: for the proposals of a rollout, and for those that the host has made,
-such as copied ids."""
+"""`Method.accept` in compiled code, for copied ids, and for all others where only the target's own token is
+accepted."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from omnidemo.backends.call_layout import NONE, UNFINISHED, Array, Choice, Numbers, Scores, Text, Whole
+from omnidemo.backends.call_layout import NONE, Array, Choice, Numbers, Scores, Text, Whole
 from omnidemo.backends.kernels.filters_kernel import filtered, mark, plain
 from omnidemo.backends.kernels.noise_kernel import is_shared, race_own
 from omnidemo.backends.kernels.rows_kernel import (
@@ -21,6 +21,8 @@ from omnidemo.backends.kernels.rows_kernel import (
     inverse_cdf_by,
     softmax_given,
 )
+
+UNFINISHED = -2  # in place of a token that is still to be drawn
 
 
 @compiled
@@ -74,27 +76,25 @@ def own_token(place: int, scores: Scores, choice: Choice, text: Text, probs: Arr
 
 
 @compiled
-def judge(
-    proposal: Whole, bounds: Numbers, scores: Scores, choice: Choice, text: Text, at: int,
-    accept_probs: Numbers, probs: Array
-) -> tuple[int, int, int]:  # fmt: skip
-    """(accepted proposals, UNFINISHED or NONE for the token after them, uniform numbers used so far). With a
-    filter or a penalty `probs` [T] becomes the distribution of the last row that was read. Rows after the
-    first rejection are not filtered."""
-    sampling, simple, temperature = choice.sampling, plain(choice.sampling), choice.sampling.temperature
+def judge_copied(
+    proposal: Whole, scores: Scores, choice: Choice, text: Text, accept_probs: Numbers, probs: Array
+) -> tuple[int, int, int]:
+    """(accepted proposals, UNFINISHED or NONE for the token after them, uniform numbers used), each proposed
+    with q = 1. With a filter or a penalty `probs` [T] becomes the distribution of the last row that was read.
+    Rows after the first rejection are not filtered."""
+    sampling, simple, at = choice.sampling, plain(choice.sampling), 0
     for place in range(len(proposal) + 1):
         if not simple:
             append(probs, int64(0), scores.logits[place])
             filtered(probs, sampling, text.seen)
         if place == len(proposal):
             break
-        token, q = proposal[place], bounds[place]
+        token = proposal[place]
         if simple:
             away = np.float64(scores.logits[place, token]) - np.float64(scores.stats[place, 1])
-            p = np.exp(away / temperature) / np.float64(scores.stats[place, 3])
+            chance = np.exp(away / sampling.temperature) / np.float64(scores.stats[place, 3])
         else:
-            p = np.float64(probs[token])
-        chance = p / q if q > 0.0 else 1.0 if p > 0.0 else 0.0
+            chance = np.float64(probs[token])
         accept_probs[place] = min(1.0, chance)
         if chance < 1.0:
             at += 1
@@ -123,15 +123,13 @@ def judge_given(
     With shared noise a token is accepted where the target draws it itself. `accept_probs` [m] receives a
     number for each judged token, `target_probs` [m + 1] those of the proposal and of the token written.
     """
-    sampling, at, vocabulary = choice.sampling, int64(0), logits.shape[1]
+    sampling, spent, vocabulary = choice.sampling, 0, logits.shape[1]
     scores = Scores(logits, logits[:0], stats)
     probs = np.empty(vocabulary, np.float32)
     if sampling.temperature == 0.0 or is_shared(choice.noise):
         accepted, written = judge_own(proposal, scores, choice, text, accept_probs, probs)
     else:
-        accepted, written, at = judge(
-            proposal, np.ones(len(proposal)), scores, choice, text, at, accept_probs, probs
-        )
+        accepted, written, spent = judge_copied(proposal, scores, choice, text, accept_probs, probs)
         if written == UNFINISHED:
             if plain(sampling):
                 softmax_given(
@@ -145,9 +143,9 @@ def judge_given(
                 probs[proposal[accepted]] = 0.0
             sums = np.empty((vocabulary + BLOCK - 1) // BLOCK)
             block_sums(probs, sums)
-            written, at = inverse_cdf_by(probs, sums, choice.uniforms[at]), at + 1
+            written, spent = inverse_cdf_by(probs, sums, choice.uniforms[spent]), spent + 1
     for place in range(len(proposal)):
         target_probs[place] = likelihood(scores, place, proposal[place])
     if written >= 0:
         target_probs[len(proposal)] = likelihood(scores, accepted, written)
-    return accepted, written, at
+    return accepted, written, spent

@@ -23,11 +23,9 @@ from omnidemo.backends.call_layout import (
     Whole,
     Workers,
 )
-from omnidemo.backends.kernels import examples
 from omnidemo.backends.kernels.filters_kernel import filtered, mark_all, plain, unmark
 from omnidemo.backends.kernels.forward import run_pass
 from omnidemo.backends.kernels.noise_kernel import further, is_shared, race_after, race_at
-from omnidemo.backends.kernels.outlined import outlined
 from omnidemo.backends.kernels.rows_kernel import (
     BLOCK,
     block_sums,
@@ -48,24 +46,21 @@ TO_RACE = -2
 def roll_out(
     workers: Workers, side: Side, rule: Rule, slot_limit: int, draft_limit: int, choice: Choice, names: Whole,
     stop: Stop, draft: Draft
-) -> tuple[int, int, int, int]:  # fmt: skip
+) -> tuple[int, int]:  # fmt: skip
     """Read the unread ids of the `side` (without any, draft.rows[0] are the logits), and make the draws of
-    `NgramExact.draft`. Returns (draws; tokens read and kept; slots, −1 where a walk could not be finished;
-    all tokens read).
+    `NgramExact.draft`. Returns (draws, tokens read and kept).
 
     `slot_limit` is the first slot's limit; no slot begins after `draft_limit` drafter tokens. At temperature
-    0 the most probable token is drawn. Drafted tokens stay marked as seen until `unmark` is called. With
-    shared noise the first slot is that of the next token, and `names` [D] are the target tokens that drafter
-    tokens propose by themselves, −1 for none (empty where the target draws its own). Nothing is drawn after a
-    slot of one token that is among the side's ends.
+    0 the most probable token is drawn. With shared noise the first slot is that of the next token, and
+    `names` [D] are the target tokens that drafter tokens propose by themselves, −1 for none.
     """
-    rows, states, notes, draft_probs, distributions, slots, bounds = draft
+    rows, states, notes, draft_probs, distributions = draft
     sampling, uniforms, noise = choice
-    model, given, start, (seen, ends) = side
+    model, given, start, seen = side
     first, inside, alone, keys, info, kin = rule
     segments, cumulative = stop.segments, stop.cumulative
     places, ids, tokens = notes[0], notes[1], notes[2]
-    base, read, passes, count, made = int64(0), int64(0), 0, 0, int64(0)
+    base, read, count, made = int64(0), int64(0), 0, int64(0)
     most, room, before, temperature = len(draft_probs), len(rows) - 1, seen.ids[0], sampling.temperature
     if len(given):
         run_pass(
@@ -75,7 +70,6 @@ def roll_out(
     vocabulary = rows.shape[1]
     while base < draft_limit and base <= room and count < most:
         limit = slot_limit - base
-        passes += max(0, base - read)
         read = read_on(workers, model, tokens, start, read, base, rows, states)
         follow(seen, before, tokens[:base])
         drawn = draw(
@@ -89,16 +83,14 @@ def roll_out(
         places[count], ids[count], draft_probs[count] = base, drawn, prob
         count += 1
         tokens[base] = drawn
-        end, slot_prob, path_prob, depth, wasted = base, 0.0, float(prob), 1, -1
+        end, slot_prob, path_prob, depth = base, 0.0, float(prob), 1
         node = find(keys, vocabulary, int64(0), int64(drawn))
         stream = further(np.uint64(1), drawn)
-        end_node, slots[made, 0] = node, count - 1
         if alone[drawn]:
             end, slot_prob = base + 1, path_prob
         while node > 0 and info[node, 2] <= limit:
             if base + depth > room or count == most:
-                return count, min(read, end), -1, passes
-            passes += max(0, base + depth - read)
+                return count, min(read, end)
             read = read_on(workers, model, tokens, start, read, base + depth, rows, states)
             follow(seen, before, tokens[: base + depth])
             drawn = draw(
@@ -114,11 +106,9 @@ def roll_out(
             if drawn == TO_RACE:
                 drawn = race_after(distributions[count], noise, made, stream, node, limit, info, kin)
             if drawn < 0:
-                return count, min(read, end), -1, passes
+                return count, min(read, end)
             prob = probability(distributions[count], drawn, temperature)
             places[count], ids[count], draft_probs[count] = base + depth, drawn, prob
-            if end == base + depth:
-                wasted = count
             count += 1
             node, stream = find(keys, vocabulary, node, drawn), further(stream, drawn)
             if node == 0 or info[node, 1] > limit:
@@ -127,9 +117,8 @@ def roll_out(
             path_prob *= prob
             depth += 1
             if info[node, 0] <= limit:
-                end, slot_prob, end_node, wasted = base + depth, path_prob, node, -1
+                end, slot_prob = base + depth, path_prob
         read = min(read, end)
-        slots[made, 1], slots[made, 2], slots[made, 3], bounds[made] = end, end_node, wasted, slot_prob
         made += 1
         line = 0
         while line + 1 < len(segments) and slot_prob >= segments[line + 1, 0]:
@@ -141,10 +130,8 @@ def roll_out(
             or cumulative * (segments[line, 3] + segments[line, 4] * slot_prob) <= stop.price
         ):
             break
-        if end == base + 1 and np.any(ends == tokens[base]):
-            break
         base = end
-    return count, read, made, passes
+    return count, read
 
 
 @compiled
@@ -266,17 +253,3 @@ def find(keys: Whole, vocabulary: int, node: int, token: int) -> int:
         if keys[slot] == wanted:
             return slot + 1
     return 0
-
-
-make_draft = outlined(
-    roll_out,
-    examples.WORKERS,
-    examples.SIDE,
-    examples.RULE,
-    1,
-    1,
-    examples.CHOICE,
-    examples.whole(1),
-    examples.STOP,
-    examples.DRAFT,
-)

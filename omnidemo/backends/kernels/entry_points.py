@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from omnidemo.backends.call_layout import DRAW, ROUND, SLOT, Course, Draft, Made, Scores
+from omnidemo.backends.call_layout import Draft, Scores, Text
 from omnidemo.backends.kernels.acceptance_kernel import judge_given
 from omnidemo.backends.kernels.draft import roll_out
 from omnidemo.backends.kernels.examples import (
@@ -17,7 +17,6 @@ from omnidemo.backends.kernels.examples import (
     SEEN,
     SIDE,
     STOP,
-    WORDS,
     WORKERS,
     whole,
     zeros,
@@ -28,7 +27,6 @@ from omnidemo.backends.kernels.integer.products import wide_products as wide_pro
 from omnidemo.backends.kernels.memory.chain import chain, follow, learn_chain
 from omnidemo.backends.kernels.memory.copies import enter
 from omnidemo.backends.kernels.noise_kernel import noise, race
-from omnidemo.backends.kernels.rounds_kernel import rounds
 from omnidemo.backends.kernels.rows_kernel import (
     block_sums,
     inverse_cdf,
@@ -46,7 +44,7 @@ count = njit(cache=True, error_model="numpy", nogil=True)(ngram_table.count)
 ENTRIES = (
     token_prob, inverse_cdf, block_sums, inverse_cdf_by, softmax_given, softmax_, distribution, noise, race,
     forward, run_worker, roll_out,
-    rounds, judge_given, follow, count, enter, chain, learn_chain,
+    judge_given, follow, count, enter, chain, learn_chain,
 )  # fmt: skip
 
 
@@ -62,24 +60,10 @@ def compile_all() -> None:
     race(np.ones(1, np.float32), np.zeros(1, np.uint32))
     distribution(zeros(1), SAMPLING, SEEN)
     forward(WORKERS, MODEL, whole(1), 0, Scores(zeros(1, 1), zeros(1, 4), zeros(1, 4)), 1.0)
-    draft = Draft(zeros(2, 1), zeros(2, 4), whole(3, 2), np.zeros(1), zeros(1, 1), whole(1, 4), np.zeros(1))
+    draft = Draft(zeros(2, 1), zeros(2, 4), whole(3, 2), np.zeros(1), zeros(1, 1))
     roll_out(WORKERS, SIDE, RULE, 1, 1, CHOICE, whole(1), STOP, draft)
     scores = Scores(zeros(2, 1), zeros(2, 4), np.ones((2, 4), np.float32))
-    rounds(
-        WORKERS,
-        1,
-        SIDE,
-        SIDE,
-        Course(1, 1, 0, 1, True),
-        RULE,
-        WORDS,
-        CHOICE,
-        STOP,
-        draft,
-        scores,
-        Made(np.zeros(1, ROUND), np.zeros(2, SLOT), np.zeros(9, DRAW), whole(99)),
-    )
-    judge_given(whole(1), scores.logits, scores.stats, CHOICE, SIDE.text, np.zeros(1), np.zeros(2))
+    judge_given(whole(1), scores.logits, scores.stats, CHOICE, Text(SEEN, whole(1)), np.zeros(1), np.zeros(2))
     keys, weights, ages, kept, counts = Continuations(0).arrays
     follow(keys, weights, kept, counts, 1, whole(1 + ngram_table.LONGEST), np.zeros(1), whole(1))
     count(keys, weights, ages, kept, counts, 1, whole(1), 0, 0)

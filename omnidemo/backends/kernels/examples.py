@@ -9,7 +9,6 @@ from omnidemo.backends.call_layout import (
     Array,
     Cache,
     Choice,
-    Draft,
     Marks,
     Model,
     Noise,
@@ -18,9 +17,7 @@ from omnidemo.backends.call_layout import (
     Scores,
     Side,
     Stop,
-    Text,
     Whole,
-    Words,
     Workers,
 )
 from omnidemo.backends.packed_forms import FLOAT32
@@ -54,11 +51,7 @@ MODEL = Model(
 WORKERS, SCORES = Workers(new_queue(), 1, 1), Scores(zeros(1, 1), zeros(1, 4), zeros(1, 4))
 SAMPLING, SEEN = Sampling(0.0, 0, 1.0, 0.0, 1.0), Marks(np.zeros(1, np.bool_), whole(2))
 CHOICE = Choice(SAMPLING, np.zeros(1), Noise(np.zeros((0, 0), np.uint32), whole(0, 0), whole(2)))
-SIDE = Side(MODEL, whole(1), 0, Text(SEEN, whole(1)))
+SIDE = Side(MODEL, whole(1), 0, SEEN)
 LIMITS, FLAGS = np.zeros(1, np.int32), np.zeros(1, np.bool_)
 RULE = Rule(LIMITS, LIMITS, FLAGS, whole(1 + PROBES), whole(2 + PROBES, 3), whole(2 + PROBES, 4))
-WORDS, STOP = (
-    Words(whole(1), whole(1), FLAGS, np.zeros((1, 2), np.int32)),
-    Stop(1.0, 0.0, 0.0, np.zeros((1, 5))),
-)
-DRAFT = Draft(zeros(1, 1), zeros(1, 4), whole(3, 1), np.zeros(1), zeros(1, 1), whole(1, 4), np.zeros(1))
+STOP = Stop(1.0, 0.0, 0.0, np.zeros((1, 5)))

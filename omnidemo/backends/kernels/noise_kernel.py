@@ -148,10 +148,7 @@ def further(stream: Any, drafter_id: int) -> Any:
 @compiled
 def race_at(probs: NDArray[np.float32], noise: Noise, ahead: int, names: NDArray[np.int64]) -> Any:
     """The first token of the slot `ahead` positions after the next token, from its distribution [D]. `names`
-    [D] are the target tokens that drafter tokens propose by themselves, −1 for none. Without `names` the
-    distribution is the target's, and so is the token."""
-    if len(names) == 0:
-        return race_own(probs, noise, ahead)
+    [D] are the target tokens that drafter tokens propose by themselves, −1 for none."""
     found = highest(probs)
     if not probs[found] > 0.0:
         return found

@@ -10,7 +10,6 @@ from torch import Tensor
 from omnidemo.decoding.backend import Acceptance, Draft, Slot
 from omnidemo.decoding.method import target_rows
 from omnidemo.decoding.methods.token_intersection import TokenIntersection
-from omnidemo.decoding.rollout import ProposalRule
 from omnidemo.decoding.round import RoundContext
 from omnidemo.decoding.sampling import Logits, Probs, as_tensor
 
@@ -40,10 +39,6 @@ class BlockVerification(TokenIntersection):
         " than token by token. Exact at every temperature; a seed repeats its text, which is not that of the"
         " other methods."
     )
-
-    def proposal_rule(self, context: RoundContext) -> ProposalRule | None:
-        """None where a draft is judged as a whole; compiled rounds do not do that."""
-        return super().proposal_rule(context) if context.sampling.greedy or context.rng.shared else None
 
     def accept(self, context: RoundContext, draft: Draft, logits: Logits) -> Acceptance:
         if context.sampling.greedy or context.rng.shared or draft.slots[0].match is not None:

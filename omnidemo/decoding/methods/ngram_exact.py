@@ -77,16 +77,10 @@ class NgramExact(Method):
             slot.q *= rest_of(mass)
         return draft
 
-    def proposal_rule(self, context: RoundContext) -> ProposalRule | None:
-        return self.drawing_rule(context)
-
     def drawing_rule(self, context: RoundContext) -> ProposalRule:
         """`draft` as data: `first` replaces `first_mask`, and the trie's table replaces `_walk`."""
         known, key = context.ngrams.derived, ("rule", self.overrun)
         if key not in known:
-            # compiled corrections find n-grams by this table alone
-            while context.ngrams.unspelled:
-                context.map.spelling(context.ngrams.unspelled.pop())
             first = context.ngrams.nearest.masked_fill(context.map.draftable, 0)
             inside = token_by_token(context.map.readable_logit_mask).inside
             known[key] = ProposalRule(

@@ -10,7 +10,6 @@ from torch import Tensor
 from omnidemo.decoding.backend import Acceptance, Draft, Slot
 from omnidemo.decoding.method import target_rows
 from omnidemo.decoding.methods.token_intersection import TokenIntersection
-from omnidemo.decoding.rollout import ProposalRule
 from omnidemo.decoding.round import RoundContext
 from omnidemo.decoding.sampling import Logits, as_tensor
 
@@ -36,10 +35,6 @@ class TypicalAcceptance(TokenIntersection):
         " temperature 0 it writes another text than the big model would. The measured distance stands with"
         " the figures. The same text at temperature 0."
     )
-
-    def proposal_rule(self, context: RoundContext) -> ProposalRule | None:
-        """None where compiled rounds would accept by another rule."""
-        return super().proposal_rule(context) if context.sampling.greedy or context.rng.shared else None
 
     def accept(self, context: RoundContext, draft: Draft, logits: Logits) -> Acceptance:
         if context.sampling.greedy or context.rng.shared:

@@ -166,12 +166,10 @@ class DraftChecker:
         pair, manner = self._pair, (asked.sampling, asked.begin, asked.ends)
         if session.context is None or session.manner != manner:
             session.manner, session.context = manner, self._context(state, asked)
-            session.backend = pair.make_backend(state.target.cache, state.drafter.cache, pair.clock)
+            session.backend = pair.make_backend(state.target.cache, state.drafter.cache)
         slots = [Slot(token, (), 1.0, 0, match=GIVEN) for token in draft]
-        plan, context, made = RoundPlan(0, len(draft) + 1, 0, slots), session.context, None
-        if session.backend is not None:
-            made = session.backend.run_round(context, self._method, plan)
-        return made or reference_round(context, self._method, plan, pair.clock)
+        plan = RoundPlan(0, len(draft) + 1, slots)
+        return reference_round(session.context, self._method, plan, pair.clock, session.backend)
 
     def _context(self, state: DecodingState, asked: Check) -> RoundContext:
         pair, given = self._pair, asked.sampling.model_dump()

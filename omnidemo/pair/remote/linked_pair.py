@@ -13,14 +13,14 @@ import numpy as np
 from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerFast
 
-from omnidemo.backends.rollout_backend import RolledDraws, RolloutBackend, rolls
+from omnidemo.backends.compiled_backend import CompiledBackend, RolledDraws
 from omnidemo.core.config import Manner
 from omnidemo.core.config.refusals import ModelError
-from omnidemo.decoding.backend import Acceptance, Clock, Draft, KVCache, Pass, RoundPlan, RoundResult
+from omnidemo.decoding.backend import Acceptance, Draft, Judged, KVCache, Pass, RoundPlan
 from omnidemo.decoding.method import Method
 from omnidemo.decoding.price_list import PriceList
 from omnidemo.decoding.randomness import SharedNoise
-from omnidemo.decoding.round import Judged, RoundContext
+from omnidemo.decoding.round import RoundContext
 from omnidemo.models.load import LanguageModel
 from omnidemo.pair.pair import Pair
 from omnidemo.pair.pair_prices import PairPrices
@@ -98,10 +98,10 @@ class LinkedCache:
                 return made
 
 
-class LinkedRounds(RolloutBackend):
+class LinkedRounds(CompiledBackend):
     """Rounds that draft here, and that the remote target judges."""
 
-    def run_round(self, context: RoundContext, method: Method, plan: RoundPlan) -> RoundResult | None:
+    def draws(self, context: RoundContext, plan: RoundPlan) -> RolledDraws | None:
         cache, noise = context.target.cache, context.rng
         assert isinstance(cache, LinkedCache)
         seed = noise.seed if isinstance(noise, SharedNoise) else None
@@ -109,8 +109,7 @@ class LinkedRounds(RolloutBackend):
             "begin": context.prompt, "ends": sorted(context.end_ids),
             "sampling": asdict(context.sampling) | {"seed": seed},
         }  # fmt: skip
-        draws = RolledDraws() if plan.draft_length and rolls(context) else None
-        return self.with_draws(context, method, plan, draws)
+        return super().draws(context, plan)
 
     def judge(self, context: RoundContext, method: Method, draft: Draft, read: Pass) -> Judged | None:
         cache = context.target.cache
@@ -145,7 +144,7 @@ class LinkedPair(Pair):
         super().__init__(target, drafter, **limits)
         self.prices = LinkedPrices(target, drafter, about)
         self.conditions = str(about["conditions"])  # of the remote target; see `choice.conditions_of`
-        self.make_backend = _linked_rounds
+        self.make_backend = lambda target, drafter: LinkedRounds()
         made = self._method
 
         def judged_there(name: str) -> Method:
@@ -158,10 +157,6 @@ class LinkedPair(Pair):
             return method
 
         self._method = judged_there
-
-
-def _linked_rounds(target: KVCache, drafter: KVCache, clock: Clock) -> LinkedRounds:
-    return LinkedRounds(clock)
 
 
 def linked_target(address: str, key: str = "") -> tuple[LanguageModel, dict[str, Any]]:
