@@ -14,7 +14,6 @@ from torch import Tensor
 
 from lab.races import floor
 from lab.races.machine import synchronise
-from omnidemo.backends.compiled_rounds import MadeRound, RoundsRequest
 from omnidemo.backends.fused_cache import FusedCache
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.runner import Runner
@@ -113,29 +112,8 @@ class WatchedFusedCache(FusedCache):
         found = super().roll_out(order, ids, row, state)
         if found is not None:
             del self.notes[noted:]  # what it read by a pass of its own is a part of this
-            self.notes.append((before, ids, 1, next(_order), len(found.read) + found.vain))
+            self.notes.append((before, ids, 1, next(_order), len(found.read)))
         return found
-
-    def make_rounds(
-        self, drafter: FusedCache, wanted: RoundsRequest, unread: Sequence[int], given: Sequence[int],
-        row: Logits | None, state: Any,
-    ) -> list[MadeRound] | None:  # fmt: skip
-        """Of both models."""
-        rounds = super().make_rounds(drafter, wanted, unread, given, row, state)
-        before, theirs, newest = self.length + len(unread), drafter.length + len(given), list(unread)
-        start = wanted.at
-        for made in rounds or ():
-            if isinstance(drafter, WatchedFusedCache):
-                first, drawn = made.reads
-                begun = theirs + made.key.draft_len - start.draft_len - first
-                drafter.notes.append((begun, [0] * first, 1, next(_order), drawn))
-            if made.proposal is not None:
-                read, rows = [*newest, *made.proposal], len(made.proposal) + 1
-                begun = before + made.key.target_len - start.target_len - len(newest)
-                self.notes.append((begun, read, rows, next(_order), 0))
-                token = None if made.result is None else made.result.next_token
-                newest = [] if token is None else [token]
-        return rounds
 
 
 def watched(model: LanguageModel) -> LanguageModel:

@@ -59,10 +59,10 @@ class RolledDraws:
             return
         self._draws.clear()
         policy = context.policy
-        stop, states = (policy.stop_rule(), policy.reads_states) if policy.watches else (None, False)
+        stop = policy.stop_rule() if policy.watches else None
         order = RolloutRequest(
             rule(context), context.sampling, budget, context.map.drafted, context.upcoming(DRAWS), stop,
-            states, context.drafter_seen(), context.noise, context.place(index).position,
+            context.drafter_seen(), context.noise, context.place(index).position,
         )  # fmt: skip
         rollout = roll_out(context.drafter, order)
         self._none = rollout is None or not rollout.ids

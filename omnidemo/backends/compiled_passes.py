@@ -178,9 +178,9 @@ class CompiledPasses:
         """A proposal rule as a kernel's argument."""
         held = self._rule
         if held is None or rule is not held[0]:  # another thread may do this too
-            tables = (rule.first, rule.inside, rule.alone, rule.trie.keys, rule.trie.info)
-            first, inside, alone, keys, info = (table.numpy() for table in tables)
-            held = self._rule = rule, Rule(first, inside, alone, keys, info, rule.trie.kin)
+            trie, tables = rule.trie, (rule.first, rule.inside, rule.alone)
+            first, inside, alone = (table.numpy() for table in tables)
+            held = self._rule = rule, Rule(first, inside, alone, trie.keys, trie.info, trie.kin)
         return held[1]
 
 

@@ -8,25 +8,20 @@ from __future__ import annotations
 
 import gc
 import logging
-import math
-import mmap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import cache, partial
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from omnidemo.backends.call_layout import SPAN
+from omnidemo.backends.kv_buffers import KVBuffer
 from omnidemo.backends.weight_arena import ROWS
-from omnidemo.decoding.sampling import SamplingParams
 
 if TYPE_CHECKING:
     from omnidemo.backends.fused_llama import FusedLlama
-    from omnidemo.backends.graph_rollout import GraphRollout, RecordedStep
 
 Outputs = tuple[Tensor, Tensor]  # logits [rows, V], and what the output layer read for them [rows, H]
 # function → its replay, on the inputs' contents at that time
@@ -37,106 +32,6 @@ Record = Callable[[Callable[[], Outputs]], Callable[[], Outputs]]
 lock = Lock()
 
 
-@dataclass(slots=True, eq=False)
-class KVBuffer:
-    """A cache's buffer [layers, 2, Hkv, capacity, D] with its recorded passes, by (tokens, rows of logits),
-    and its recorded rollouts, by sampling parameters and trie. `turned`: see `FusedCache`."""
-
-    buffer: Tensor
-    turned: bool = False
-    seen: set[tuple[Any, int]] = field(default_factory=set)
-    passes: dict[tuple[int, int], Callable[[], Outputs]] = field(default_factory=dict)
-    rollouts: dict[tuple[SamplingParams, int], RecordedStep] = field(default_factory=dict)
-
-    @property
-    def capacity(self) -> int:
-        return self.buffer.shape[3]
-
-    def copy_to(self, other: KVBuffer, length: int) -> None:
-        """Copy the first positions to another buffer, in that buffer's layout."""
-        if self.turned == other.turned:
-            length = -(-length // SPAN) * SPAN if self.turned else length
-            other.buffer[:, :, :, :length].copy_(self.buffer[:, :, :, :length])
-            return
-        other.buffer[:, 1, :, :length].copy_(self.buffer[:, 1, :, :length])
-        for first in range(0, length, SPAN):
-            size = min(SPAN, length - first)
-            other._keys(first, size).copy_(self._keys(first, size))
-
-    def _keys(self, first: int, size: int) -> Tensor:
-        """The keys of up to SPAN positions, from a multiple of SPAN on: a view [layers, Hkv, size, D]."""
-        if not self.turned:
-            return self.buffer[:, 0, :, first : first + size]
-        layers, _, heads, _, dim = self.buffer.shape
-        span = self.buffer[:, 0, :, first : first + SPAN].view(layers, heads, dim, SPAN)
-        return span[:, :, :, :size].transpose(2, 3)
-
-    @property
-    def recorded(self) -> bool:
-        return bool(self.passes or self.rollouts)
-
-
-class KVBufferPool:
-    """The idle KV buffers of one runner, kept for the next conversation: with their recorded passes, or on a
-    CPU with memory that is mapped already."""
-
-    def __init__(self) -> None:
-        # one of each capacity with recorded passes, and the smallest without
-        self.idle: dict[int, KVBuffer] = {}
-
-    def take(self, runner: FusedLlama, capacity: int, dtype: torch.dtype | None = None) -> KVBuffer:
-        """A buffer for `capacity` positions, of the runner's dtype unless another is given. With recorded
-        passes it is zeroed: attention covers all of it, and 0 · NaN is NaN."""
-        kv, dtype = self.idle.pop(capacity, None), dtype or runner.dtype
-        if kv is None or kv.buffer.dtype != dtype:
-            size = runner.buffer_size(capacity)
-            return KVBuffer(
-                pages(size, dtype)
-                if runner.device.type == "cpu"
-                else torch.zeros(size, dtype=dtype, device=runner.device)
-            )
-        if runner.fixed is not None:
-            with torch.inference_mode():  # the buffer may have been made in this mode
-                kv.buffer.zero_()
-        return kv
-
-    def give(self, kv: KVBuffer) -> None:
-        """Keep a buffer, or return it to the system: a large one without recorded passes is allocated in far
-        less time than it takes to fill. Without a lock, because the garbage collector may call this at any
-        time."""
-        for other in list(self.idle.values()):
-            if not other.recorded and (
-                other.capacity > kv.capacity or (kv.recorded and other.capacity == kv.capacity)
-            ):
-                self.idle.pop(other.capacity, None)
-        if kv.recorded or all(other.recorded for other in list(self.idle.values())):
-            self.idle.setdefault(kv.capacity, kv)
-
-    def shrink(self, most: int) -> int:
-        """Free the largest buffers until the others take at most `most` bytes; returns the bytes that they
-        take."""
-        with lock:  # recordings go with their buffers
-            for capacity in sorted(self.idle, reverse=True):
-                if self.nbytes <= most:
-                    break
-                self.idle.pop(capacity, None)
-        return self.nbytes
-
-    @property
-    def nbytes(self) -> int:
-        return sum(kv.buffer.nbytes for kv in list(self.idle.values()))
-
-
-def pages(size: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-    """Zeros on a CPU by a memory mapping: untouched pages cost nothing, and the memory returns to the system
-    with the tensor. glibc's allocator would place a buffer in a thread's arena, where a few bytes after it
-    keep all of it."""
-    private = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
-    return torch.frombuffer(mmap.mmap(-1, math.prod(size) * dtype.itemsize, **private), dtype=dtype).view(
-        size
-    )
-
-
 class GraphCache:
     """The recorded passes of one runner."""
 
@@ -145,13 +40,12 @@ class GraphCache:
         # the first position, and the ids
         self.inputs = torch.zeros(1 + ROWS, dtype=torch.int64, device=device)
         self.steps = torch.arange(ROWS, device=device)
-        self.roller: GraphRollout | None = None  # made by the first rollout: a target never draws ahead
 
     def read(
         self, runner: FusedLlama, kv: KVBuffer, ids: Sequence[int], start: int, rows: int
     ) -> Outputs | None:
-        """Logits [rows, V] and states [rows, H] of at most ROWS `ids` at positions start…, copied in float32.
-        None where the general pass has to serve: the first time, because a first answer must not wait for a
+        """Logits [rows, V] on the host and states [rows, H] of at most ROWS `ids` at positions start…. None
+        where the general pass has to serve: the first time, because a first answer must not wait for a
         recording, and after a failed recording."""
         key = (len(ids), rows)
         if self.record is None:
@@ -171,7 +65,7 @@ class GraphCache:
                     return None
                 kv.passes[key] = repeat
             logits, states = repeat()
-            return logits.to(torch.float32, copy=True), states.to(torch.float32, copy=True)
+            return logits.float().to("cpu", copy=True), states.to(torch.float32, copy=True)
 
     def recorded(self, function: Callable[[], Outputs]) -> Callable[[], Outputs] | None:
         """Run and record `function`; None after a failed recording. The caller holds `lock`."""

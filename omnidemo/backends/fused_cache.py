@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from omnidemo.backends import compile_kernels, graph_rollout
+from omnidemo.backends import compile_kernels
 from omnidemo.backends.call_layout import SPAN
 from omnidemo.backends.runner import check_ids
 from omnidemo.backends.weight_arena import ROWS, as_array
 from omnidemo.core.resources import usable_cores
 from omnidemo.decoding.backend import Pass
-from omnidemo.decoding.rollout import Rollout, RolloutRequest, nothing_drawn
-from omnidemo.decoding.sampling import Logits, as_tensor
+from omnidemo.decoding.rollout import Rollout, RolloutRequest
+from omnidemo.decoding.sampling import Logits
 
 if TYPE_CHECKING:
     from omnidemo.backends.fused_llama import FusedLlama
@@ -73,7 +73,7 @@ class FusedCache:
         runner, (dtype, turned) = self.runner, self._kind()
         capacity = -(-capacity // SPAN) * SPAN if turned else capacity
         runner.extend_rope(capacity)
-        self._kv = runner.kv_pool.take(runner, capacity, dtype)
+        self._kv = runner.kv_pool.take(runner.buffer_size(capacity), dtype)
         self._kv.turned = turned
         self._leave = weakref.finalize(self, runner.kv_pool.give, self._kv)
         self._leave.atexit = False
@@ -132,13 +132,12 @@ class FusedCache:
         tokens = torch.tensor(ids).to(runner.device, non_blocking=True)
         with _threads(runner, few):
             logits, states = runner.forward(tokens, start, self._kv.buffer[:, :, :, : start + len(ids)], rows)
-        return logits.float(), states
+        return logits.float().cpu(), states
 
     @property
     def rolls(self) -> bool:
-        """Whether `roll_out` can serve: passes are recorded or compiled."""
-        runner = self.runner
-        return runner.passes is not None or (runner.fixed is not None and runner.fixed.record is not None)
+        """Whether `roll_out` can serve: passes are compiled, or will be."""
+        return self.runner.passes is not None
 
     def roll_out(
         self, order: RolloutRequest, ids: Sequence[int], row: Logits | None, state: Any
@@ -146,40 +145,19 @@ class FusedCache:
         """Read `ids` and draw on; without ids, from the logits `row` [D] and the hidden `state` [H] after
         everything read. The length grows by the ids alone: later tokens count as read when a caller sets the
         length. A rollout without draws where only the ids could be read. None, and nothing has changed, where
-        the window is too short, or nothing is recorded or compiled yet."""
+        the window is too short, or nothing is compiled yet."""
         runner = self.runner
-        end = (
-            self.length
-            + len(ids)
-            + (graph_rollout.MARGIN if runner.passes is None else order.left + order.rule.overrun)
-        )
-        if end > self.max_positions or not self.rolls:
+        end = self.length + len(ids) + order.left + order.rule.overrun
+        if end > self.max_positions or runner.passes is None:
             return None
         if ids:
             check_ids(ids, self.length, self.max_positions, runner.rows)
         self._hold(end)
-        if runner.passes is not None:
-            if not self._kv.turned:
-                return None
-            rollout = runner.passes.roll_out(self.length, self.array, order, ids, row, state)
-            self.length += len(ids) if rollout is not None else 0
-            return rollout
-        return self._replay(order, ids, row, state)
-
-    @torch.inference_mode()
-    def _replay(
-        self, order: RolloutRequest, ids: Sequence[int], row: Logits | None, state: Any
-    ) -> Rollout | None:
-        """`roll_out` by recorded passes."""
-        assert self.runner.fixed is not None
-        if row is None:
-            read = self.forward(ids, 1)
-            row, state = read.logits[0], read.hidden[-1]
-        roller = graph_rollout.roller_of(self.runner, self.runner.fixed)
-        last = as_tensor(row)
-        return roller.roll_out(self._kv, self.length, order, last, state) or (
-            nothing_drawn(last, state) if ids else None
-        )
+        if not self._kv.turned:
+            return None
+        rollout = runner.passes.roll_out(self.length, self.array, order, ids, row, state)
+        self.length += len(ids) if rollout is not None else 0
+        return rollout
 
     def trim(self, length: int) -> int:
         """See `KVCache`. Nothing is cleared: positions beyond the length are never read."""

@@ -20,8 +20,9 @@ from torch import Tensor
 
 from omnidemo.backends import bf16_weights, compile_kernels
 from omnidemo.backends.compiled_passes import CompiledPasses, Form
-from omnidemo.backends.cuda_graphs import CudaGraphs, GraphCache, KVBufferPool, Outputs
+from omnidemo.backends.cuda_graphs import CudaGraphs, GraphCache, Outputs
 from omnidemo.backends.fused_cache import FusedCache
+from omnidemo.backends.kv_buffers import KVBufferPool
 from omnidemo.backends.packed_forms import PackedMatrix
 from omnidemo.backends.runner import overwrite_named
 from omnidemo.backends.weight_arena import Layer, Matrix, Norm, Packed, Whole
@@ -73,7 +74,7 @@ class FusedLlama:
         self.passes = self._passes()
         cuda = fast and self.device.type == "cuda"
         self.fixed = GraphCache(self.device, CudaGraphs(self.device)) if cuda else None
-        self.kv_pool = KVBufferPool()
+        self.kv_pool = KVBufferPool(self.device)
 
     @property
     def arithmetic(self) -> Arithmetic:
@@ -144,7 +145,7 @@ class FusedLlama:
             other.compact(self.two_bytes, self.rounds_weights)
             return other
         other = copy(self)  # packed weights never change, so that both read the same
-        other._making, other._whole, other.kv_pool = threading.Lock(), None, KVBufferPool()
+        other._making, other._whole, other.kv_pool = threading.Lock(), None, KVBufferPool(self.device)
         other.passes = other._passes()
         return other
 

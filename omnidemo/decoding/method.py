@@ -11,7 +11,7 @@ from torch import Tensor
 from omnidemo.decoding.backend import Acceptance, Draft, RoundPlan, Slot
 from omnidemo.decoding.randomness import Randomness
 from omnidemo.decoding.round import RoundContext
-from omnidemo.decoding.sampling import Logits, Probs, as_tensor, chosen, highest_each, on_the_host
+from omnidemo.decoding.sampling import Logits, Probs, as_tensor, chosen, highest_each
 from omnidemo.vocabulary.vocabulary_map import VocabularyMap
 
 
@@ -96,7 +96,7 @@ class Method:
             distribution = context.stats.probs
         else:
             rows = context.sampling.probs(logits)
-            distribution = (on_the_host(rows) if context.rng.shared else rows).__getitem__
+            distribution = rows.__getitem__
         accepts: list[float] = []
         for index in range(len(draft.slots) + 1):
             probs = distribution(index)

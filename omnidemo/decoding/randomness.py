@@ -7,12 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from omnidemo.decoding.row_ops import Noise, block_sums, inverse_cdf, inverse_cdf_by, noise, race
-from omnidemo.decoding.sampling import Probs, as_array, as_tensor, drawn_at, fetch, on_host, on_the_host
+from omnidemo.decoding.sampling import Probs, as_array
 
 
 class Place(NamedTuple):
@@ -91,9 +89,7 @@ class Sampler:
         self._numbers, self._at = np.concatenate([self._numbers[self._at :], self._host.random(NUMBERS)]), 0
 
     def draw(self, probs: Probs, place: Place | None = None) -> int:
-        return (
-            inverse_cdf(as_array(probs), self.uniform()) if on_host(probs) else draw_with_prob(self, probs)[0]
-        )
+        return inverse_cdf(as_array(probs), self.uniform())
 
     def accept(self, probability: float) -> bool:
         return probability >= 1.0 or bool(self.uniform() < probability)
@@ -123,7 +119,7 @@ class SharedNoise:
 
     def draw(self, probs: Probs, place: Place | None = None) -> int:
         assert place is not None, "every draw of a text belongs to a place"
-        row = as_array(on_the_host(probs))
+        row = as_array(probs)
         return race(row, self.numbers(row, place))
 
     def numbers(self, probs: NDArray[np.floating], place: Place) -> Noise:
@@ -180,47 +176,28 @@ def randomness_of(seed: int | None, coupled: bool, tokens: int, begun: int = 0) 
 
 def draw_with_prob(rng: Randomness, probs: Probs, place: Place | None = None) -> tuple[int, float]:
     """(an index drawn from `probs` [V], its probability)."""
-    if rng.shared:
-        probs = on_the_host(probs)
-    # one wait for the device; torch's `multinomial` would take several
-    if isinstance(rng, Sampler) and not on_host(probs):
-        (drawn,), (probability,) = fetch(*drawn_at(as_tensor(probs), rng.uniform()))
-        return drawn, probability
     drawn = rng.draw(probs, place)
-    return drawn, float(as_array(probs)[drawn] if on_host(probs) else probs[drawn])
+    return drawn, float(as_array(probs)[drawn])
 
 
-BATCH = 32  # draws that are fetched from a device together; a residual rarely needs more
+class RowSampler:
+    """Repeated draws from one distribution `probs` [V], whose running sums are computed once."""
 
-
-class BatchedSampler:
-    """Repeated draws from one distribution `probs` [V]. On the host its running sums are computed once. On a
-    device every draw would synchronise, so the results for the sampler's next BATCH uniform numbers are
-    fetched together. `beside` computes numbers [V]; the drawn token's number is fetched too. It is called on
-    a device only."""
-
-    def __init__(self, rng: Randomness, probs: Probs, beside: Callable[[], Tensor] | None = None) -> None:
-        self.rng, self.probs, self._beside = rng, probs, beside
+    def __init__(self, rng: Randomness, probs: Probs) -> None:
+        self.rng, self.probs = rng, probs
         self._sampler = rng if isinstance(rng, Sampler) else None
-        self._row = as_array(probs) if on_host(probs) else None
+        self._row = as_array(probs)
         self._sums: NDArray[np.float64] | None = None
-        self._known: dict[float, tuple[int, float, float | None]] = {}
 
-    def draw(self) -> tuple[int, float, float | None]:
-        """(an index, its probability, its number of `beside` or None)."""
-        row, sampler = self._row, self._sampler
-        if sampler is None:
+    def draw(self) -> tuple[int, float]:
+        """(an index, its probability)."""
+        if self._sampler is None:
             drawn = self.rng.draw(self.probs)
-            return drawn, float(self.probs[drawn] if row is None else row[drawn]), None
-        number = sampler.uniform()
-        if row is not None:
+        else:
             if self._sums is None:
-                self._sums = block_sums(row)
-            drawn = inverse_cdf_by(row, self._sums, number)
-            return drawn, float(row[drawn]), None
-        if number not in self._known:
-            self._fetch_batch([number, *sampler.peek(BATCH - 1).tolist()])
-        return self._known[number]
+                self._sums = block_sums(self._row)
+            drawn = inverse_cdf_by(self._row, self._sums, self._sampler.uniform())
+        return drawn, float(self._row[drawn])
 
     def passes_over(self, probability: float) -> bool:
         """Whether `accept` would refuse by the next number, which is used up then. False where the number is
@@ -229,16 +206,3 @@ class BatchedSampler:
             return False
         self._sampler.uniform()
         return True
-
-    def _fetch_batch(self, numbers: list[float]) -> None:
-        probs = as_tensor(self.probs)
-        drawn, p = drawn_at(
-            probs, torch.tensor(numbers, dtype=torch.float64).to(probs.device, non_blocking=True)
-        )
-        if self._beside is None:
-            ids, p_drawn = fetch(drawn, p)
-            self._known = dict(zip(numbers, zip(ids, p_drawn, [None] * len(ids), strict=True), strict=True))
-        else:
-            self._known = dict(
-                zip(numbers, zip(*fetch(drawn, p, self._beside()[drawn]), strict=True), strict=True)
-            )

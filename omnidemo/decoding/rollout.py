@@ -4,7 +4,6 @@ all of them."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -45,7 +44,7 @@ def token_by_token(logit_mask: Tensor) -> ProposalRule:
             limits,
             limits,
             torch.ones_like(limits, dtype=torch.bool),
-            no_ngrams(len(logit_mask), logit_mask.device).trie,
+            no_ngrams(len(logit_mask)).trie,
         )
         _known[logit_mask] = rule
     return rule
@@ -61,8 +60,8 @@ class RolloutRequest:
     `uniforms` [n]: random numbers from [0, 1), one a draw; None at temperature 0, and with shared `noise`:
     then the first slot proposes the token at this `position` of the answer. `names` [D] are the target ids
     that drafter ids propose by themselves, −1 for none. `stop_rule`: when the draft may end before its
-    budget; None: never. `states`: whether hidden states are fetched. `seen`: the tokens seen before the first
-    draw, for the repetition penalty; None without one.
+    budget; None: never. `seen`: the tokens seen before the first draw, for the repetition penalty; None
+    without one.
     """
 
     rule: ProposalRule
@@ -71,7 +70,6 @@ class RolloutRequest:
     names: NDArray[np.int64]
     uniforms: NDArray[np.float64] | None = None
     stop_rule: StopRule | None = None
-    states: bool = False
     seen: Seen | None = None
     noise: SharedNoise | None = None
     position: int = 0
@@ -93,13 +91,7 @@ class Rollout:
     distributions: Probs
     read: list[int]
     rows: Logits
-    states: Any  # a tensor on the device, or numpy's where they were fetched
-
-
-def nothing_drawn(row: Tensor, state: Any) -> Rollout:
-    """The result of a rollout without draws: the logits `row` [D] and the hidden `state` [H] after the ids
-    read."""
-    return Rollout([], [], [], row[None][:0], [], row[None], state[None])
+    states: NDArray[np.float32]
 
 
 # unread tokens that a rollout reads itself; a pass of their own reads more of them with more threads

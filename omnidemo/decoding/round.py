@@ -36,9 +36,7 @@ from omnidemo.decoding.sampling import (
     Seen,
     as_array,
     as_tensor,
-    fetch,
     highest,
-    on_host,
 )
 from omnidemo.decoding.state import TargetContext, target_probs
 from omnidemo.vocabulary.ngram_cache import NgramCache
@@ -111,13 +109,9 @@ class RoundContext:
 
     def probs(self, logit_mask: Tensor) -> Probs:
         """The drafter's distribution [D] over what `logit_mask` [D] allows."""
-        if (
-            self.penalty is None
-            and self.sampling.plain
-            and not self.sampling.greedy
-            and on_host(logits := self.drafter.logits())
-        ):
-            return softmax_(as_array(logits) + as_array(logit_mask), self.sampling.temperature)
+        if self.penalty is None and self.sampling.plain and not self.sampling.greedy:
+            row = as_array(self.drafter.logits()) + as_array(logit_mask)
+            return softmax_(row, self.sampling.temperature)
         return self.sampling.probs(self.masked(logit_mask))
 
     def probs_after(self, slot: Slot, path: tuple[int, ...]) -> Probs:
@@ -128,10 +122,8 @@ class RoundContext:
             self.drafter.rollback(slot.base)
             self.drafter.push(*path)
             probs = self.probs(self.map.readable_logit_mask)
-            # No walk continues where numbers are not finite. On a device this is computed without a wait.
-            if not on_host(probs):
-                probs = torch.nan_to_num(as_tensor(probs), nan=0.0, posinf=0.0)
-            elif not 0.0 < float(probs.sum()) < float("inf"):
+            # no walk continues where numbers are not finite
+            if not 0.0 < float(probs.sum()) < float("inf"):
                 probs = torch.zeros_like(as_tensor(probs))
             slot.distributions[path] = probs
         return probs
@@ -163,12 +155,8 @@ class RoundContext:
             return made
         if self.sampling.greedy:
             logits = self.masked(logit_mask())
-            if on_host(logits):
-                drawn = highest(logits)
-                return drawn, token_prob(logits.numpy(), drawn), logits
-            best = logits.argmax(-1, keepdim=True)
-            (drawn,), (q,) = fetch(best, logits.softmax(-1).gather(-1, best))
-            return drawn, q, logits
+            drawn = highest(logits)
+            return drawn, token_prob(logits.numpy(), drawn), logits
         probs, place = self.probs(logit_mask()), None
         if self.rng.shared:
             ends = completed or {}

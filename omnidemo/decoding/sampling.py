@@ -14,7 +14,7 @@ from torch import Tensor
 
 from omnidemo.vocabulary.vocabulary_map import VocabularyMap
 
-# One row [V] or several [R, V] in float32: scores before softmax, and distributions. On the host both are
+# One row [V] or several [R, V] in float32 on the host: scores before softmax, and distributions. Both are
 # numpy arrays wherever torch is not needed: after a pass has emptied the caches a torch call takes 10 to 30
 # µs, a numpy call a quarter of that.
 Logits = Tensor | NDArray[np.float32]
@@ -96,18 +96,8 @@ class SamplingParams:
         return probs
 
 
-def on_host(row: Logits | Probs) -> bool:
-    """Whether a row's numbers are on the host. Reading from a GPU waits until all launched work is done."""
-    return isinstance(row, np.ndarray) or row.device.type == "cpu"
-
-
-def on_the_host(rows: Probs) -> Probs:
-    """A row or rows, copied to the host if needed."""
-    return rows if on_host(rows) else as_tensor(rows).cpu()
-
-
 def as_array(row: Logits | Probs) -> NDArray[Any]:
-    """A row or rows on the host as a numpy array, without a copy."""
+    """A row or rows as a numpy array, without a copy."""
     return row if isinstance(row, np.ndarray) else row.numpy()
 
 
@@ -119,70 +109,34 @@ def as_tensor(row: Logits | Probs) -> Tensor:
 def highest(logits: Logits) -> int:
     """The argmax of logits [V], the lowest index among equals."""
     # On a CPU numpy's argmax is vectorised, torch's is not.
-    return int(as_array(logits).argmax() if on_host(logits) else logits.argmax())
+    return int(as_array(logits).argmax())
 
 
 def highest_each(logits: Logits) -> list[int]:
     """The argmax of each row of [R, V]."""
-    found: list[int] = (as_array(logits).argmax(-1) if on_host(logits) else logits.argmax(-1)).tolist()
+    found: list[int] = as_array(logits).argmax(-1).tolist()
     return found
 
 
 def chosen(rows: Probs, ids: Sequence[int]) -> list[float]:
     """The probability of one token in each of the first rows of [R, V]."""
-    if on_host(rows):
-        return [float(probs[token]) for probs, token in zip(as_array(rows), ids, strict=False)]
-    there = as_tensor(rows)
-    places = torch.arange(len(ids), device=there.device)
-    found: list[float] = there[places, torch.tensor(ids, dtype=torch.long, device=there.device)].tolist()
-    return found
+    return [float(probs[token]) for probs, token in zip(as_array(rows), ids, strict=False)]
 
 
 def total(probs: Probs, ids: Sequence[int]) -> float:
     """The sum of some tokens' probabilities under a distribution [V]."""
-    return totals([(probs, ids)])[0]
-
-
-def totals(wanted: Sequence[tuple[Probs, Sequence[int]]]) -> list[float]:
-    """`total` for several distributions [V] and their tokens; on a GPU with one synchronisation."""
-    if not wanted or on_host(wanted[0][0]):
-        return [float(as_array(probs)[ids].sum()) for probs, ids in wanted]
-    there = [(as_tensor(probs), ids) for probs, ids in wanted]
-    sums = [
-        probs[torch.tensor(ids, dtype=torch.long).to(probs.device, non_blocking=True)].sum()
-        for probs, ids in there
-    ]
-    found: list[float] = torch.stack(sums).tolist()
-    return found
+    return float(as_array(probs)[ids].sum())
 
 
 def restricted(probs: Probs, ids: Sequence[int], keep: bool) -> Probs | None:
     """The distribution [V] over these tokens alone (`keep`), or over all others, renormalised; None where
     nothing is left."""
-    host = on_host(probs)
-    given: Any = as_array(probs) if host else as_tensor(probs)
-    others = given.copy() if host else given.clone()
-    others[ids if host else torch.tensor(ids, dtype=torch.long, device=given.device)] = 0.0
+    given: NDArray[np.float32] = as_array(probs)
+    others = given.copy()
+    others[ids] = 0.0
     rest = given - others if keep else others
     mass = float(rest.sum())
-    left: Probs | None = rest / mass if mass > 0.0 else None
-    return left
-
-
-def fetch(indices: Tensor, *numbers: Tensor) -> tuple[Any, ...]:
-    """Indices [n] below 2³¹ and float32 numbers [n] as lists, by one transfer from the device: as bits, since
-    float32 cannot hold every index."""
-    bits = torch.stack([indices.int(), *(one.float().view(torch.int32) for one in numbers)]).cpu().numpy()
-    return bits[0].tolist(), *(row.view(np.float32).tolist() for row in bits[1:])
-
-
-def drawn_at(probs: Tensor, uniform: Tensor | float) -> tuple[Tensor, Tensor]:
-    """Inverse-CDF sampling: (index [..., 1], its probability [..., 1]) where the running sum of `probs` [...,
-    V] first exceeds `uniform` [..., 1] in [0, 1)."""
-    # Apple's GPUs have no float64
-    sums = probs.cumsum(-1, dtype=torch.float32 if probs.device.type == "mps" else torch.float64)
-    drawn = torch.searchsorted(sums, sums[..., -1:] * uniform, right=True).clamp_(max=probs.shape[-1] - 1)
-    return drawn, probs.gather(-1, drawn)
+    return rest / mass if mass > 0.0 else None
 
 
 # tokens that nearly always hold the mass of top-p; sorting the whole vocabulary takes 100 times as long
@@ -192,11 +146,8 @@ FIRST = 256
 def _nucleus(probs: Tensor, mass: float) -> Tensor:
     """Top-p: `probs` [..., V] with 0 for all but the most probable tokens. A token stays while the mass
     before it is below `mass`, so at least one does. Among equals the lowest ids stay."""
-    if on_host(probs):
-        best = probs.topk(min(FIRST, probs.shape[-1])).values
-        if bool((best.sum(-1) < mass).any()) and best.shape[-1] < probs.shape[-1]:
-            best = probs.sort(descending=True).values
-    else:  # a check whether FIRST tokens are enough would synchronise, which takes longer than sorting
+    best = probs.topk(min(FIRST, probs.shape[-1])).values
+    if bool((best.sum(-1) < mass).any()) and best.shape[-1] < probs.shape[-1]:
         best = probs.sort(descending=True).values
     # 0 only where the distribution is no number
     stay = (best.cumsum(-1) - best < mass).sum(-1, keepdim=True).clamp_(min=1)
@@ -215,10 +166,10 @@ class Seen:
     """The tokens of a vocabulary [V] that a text contains from a place on. New ids alone update it, so that a
     round costs nothing O(context)."""
 
-    def __init__(self, tokens: int, device: torch.device | str = "cpu", begin: int = 0) -> None:
+    def __init__(self, tokens: int, begin: int = 0) -> None:
         self._marks = np.zeros(tokens, np.bool_)
         self._order = np.zeros(1 + tokens, np.int64)  # how many are marked, and which, the newest last
-        self.there = torch.from_numpy(self._marks).to(device)  # [V] bool; on a CPU the same memory
+        self.there = torch.from_numpy(self._marks)  # [V] bool, the same memory
         # ids that stay for good or are skipped, and the tokens marked for them
         self._read, self._settled = begin, 0
 
@@ -231,7 +182,7 @@ class Seen:
     def hold(self, ids: Sequence[int], start: int) -> Seen:
         """Contain these ids and no others. Those before `start` stay for good; the next call removes the
         others, and all that compiled code has marked."""
-        self._set(self._order[1 + self._settled : 1 + self._order[0]], False)
+        self._marks[self._order[1 + self._settled : 1 + self._order[0]]] = False
         self._order[0] = self._settled
         if start > self._read:
             self._add(ids[self._read : start])
@@ -244,21 +195,15 @@ class Seen:
         first = 1 + int(self._order[0])
         self._order[first : first + len(new)] = new
         self._order[0] += len(new)
-        self._set(self._order[first : first + len(new)], True)
-
-    def _set(self, tokens: NDArray[np.int64], mark: bool) -> None:
-        self._marks[tokens] = mark
-        if self.there.device.type != "cpu" and len(tokens):
-            self.there[torch.from_numpy(tokens.copy()).to(self.there.device)] = mark
+        self._marks[new] = True
 
 
 class RepetitionPenalty:
     """The tokens that the text contains from a place on, as target ids and as drafter ids."""
 
     def __init__(self, vocabulary: VocabularyMap, begin: tuple[int, int] = (0, 0)) -> None:
-        device = vocabulary.to_drafter.device
-        self.target = Seen(len(vocabulary.to_drafter), device, begin[0])
-        self.drafter = Seen(len(vocabulary.to_target), device, begin[1])
+        self.target = Seen(len(vocabulary.to_drafter), begin[0])
+        self.drafter = Seen(len(vocabulary.to_target), begin[1])
 
     def of_target(self, ids: Sequence[int], proposal: Sequence[int]) -> Tensor:
         """[m + 1, T] bool: the tokens before each row of a verification of m proposed tokens."""

@@ -6,12 +6,10 @@ import codecs
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import torch
-
 from omnidemo.decoding.backend import KVCache, Pass, RoundResult
 from omnidemo.decoding.contexts import DrafterContext, common_prefix
 from omnidemo.decoding.row_ops import token_prob
-from omnidemo.decoding.sampling import as_array, as_tensor, on_host
+from omnidemo.decoding.sampling import as_array
 from omnidemo.decoding.sources.text_index import TextIndex
 
 # most ids of a prompt in one pass: between two passes other requests have their turn, and a closed one ends
@@ -116,11 +114,5 @@ def target_probs(read: Pass, proposal: Sequence[int], written: Sequence[int]) ->
     tokens = [*proposal, written[-1]]
     if read.stats is not None:
         return [*read.stats.token_probs(proposal), *read.stats.token_probs(tokens[-1:], accepted)]
-    if on_host(read.logits):
-        logits = as_array(read.logits)
-        return [token_prob(logits[row], token) for row, token in zip(rows, tokens, strict=True)]
-    there = as_tensor(read.logits)  # with one synchronisation
-    wanted = torch.tensor([rows, tokens]).to(there.device, non_blocking=True)
-    # several times as fast as logsumexp
-    probs: list[float] = there.softmax(-1)[wanted[0], wanted[1]].tolist()
-    return probs
+    logits = as_array(read.logits)
+    return [token_prob(logits[row], token) for row, token in zip(rows, tokens, strict=True)]

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from omnidemo.core.records import Trace
 from omnidemo.decoding.contexts import DrafterContext
-from omnidemo.decoding.sampling import Logits, as_tensor, on_host
+from omnidemo.decoding.sampling import Logits, as_tensor
 from omnidemo.vocabulary.vocabulary_map import VocabularyMap
 
 FIRSTS = 64  # drafter tokens kept of each row that may begin the next token
@@ -51,7 +51,7 @@ class Tracer:
         emitted token."""
         probs = torch.cat([as_tensor(rows) for rows in self._rows]).softmax(-1)
         values, places = _largest(probs.index_select(1, self.map.mapped_targets), self.top_k)
-        ids = torch.tensor(self._ids[-self._unreduced :], device=probs.device)
+        ids = torch.tensor(self._ids[-self._unreduced :])
         self._top.append((values, places, probs.gather(1, ids.unsqueeze(1)).squeeze(1)))
         self._firsts.append(self._first_tokens(probs))
         self._rows, self._unreduced = [], 0
@@ -60,11 +60,9 @@ class Tracer:
         """(drafter tokens [R, F] that most probably begin the next token, their probabilities), from
         probabilities [R, T]."""
         likely = (probs > LIKELY).reshape(-1)
-        # numpy finds what is true in an eighth of the time that torch takes on the host.
-        places = (
-            np.flatnonzero(likely.numpy()) if on_host(probs) else likely.nonzero().squeeze(1).cpu().numpy()
-        )
-        values = probs.reshape(-1)[torch.from_numpy(places).to(probs.device)].cpu().numpy()
+        # numpy finds what is true in an eighth of the time that torch takes
+        places = np.flatnonzero(likely.numpy())
+        values = probs.reshape(-1).numpy()[places]
         rows, tokens = np.divmod(places, probs.shape[1])
         firsts, size = self.map.first_tokens(tokens), len(self.map.targets)
         known = firsts >= 0
@@ -92,14 +90,14 @@ class Tracer:
             if start is not None and end is not None and start > 0:
                 starts[position], lengths[position] = start, end - start
         first_ids, first_p = (np.concatenate(parts) for parts in zip(*self._firsts, strict=True))
-        values, indices, own = (torch.cat(parts).cpu() for parts in zip(*self._top, strict=True))
+        values, indices, own = (torch.cat(parts) for parts in zip(*self._top, strict=True))
         return Trace(
             drafter_ids=np.asarray(drafter.ids, dtype=np.int32),
             starts=starts,
             lengths=lengths,
             accepted=np.asarray(self._accepted),
             p=own.numpy(),
-            top_ids=self.map.mapped_drafters.cpu()[indices].numpy().astype(np.int32),
+            top_ids=self.map.mapped_drafters[indices].numpy().astype(np.int32),
             top_p=values.numpy().astype(np.float32),
             copied=np.asarray(self._copied) if any(self._copied) else None,
             first_ids=first_ids,
@@ -124,9 +122,6 @@ def _rows_of(
 
 def _largest(rows: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """(the k largest numbers of each row of [R, M], their indices), in any order."""
-    if not on_host(rows):
-        top = rows.topk(k, sorted=False)
-        return top.values, top.indices
     # numpy's partition takes a fifth of the time of torch's topk here.
     first = rows.shape[1] - k
     places = torch.from_numpy(np.argpartition(rows.numpy(), first, axis=1)[:, first:])

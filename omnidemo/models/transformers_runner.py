@@ -224,7 +224,7 @@ class TransformersCache:
         self.length += len(ids)
         logits: Tensor = output.logits[0, :, : runner.rows]
         return Pass(
-            logits[len(logits) - last :].float(),
+            logits[len(logits) - last :].float().cpu(),
             None,
             runner.states[0] if runner.states is not None else None,
         )

@@ -61,9 +61,9 @@ class Pair:
     ) -> None:  # fmt: skip
         self.target, self.drafter, self._prompts = target, drafter, PromptReader(target)
         self.map = VocabularyMap(
-            target.vocabulary, drafter.vocabulary, target.runner.rows, drafter.runner.rows, target.device
+            target.vocabulary, drafter.vocabulary, target.runner.rows, drafter.runner.rows
         )
-        self.ngrams = NgramCache(drafter.runner.rows, cache_size, cache_policy, target.device)
+        self.ngrams = NgramCache(drafter.runner.rows, cache_size, cache_policy)
         self.learners: list[Callable[[Trace], object]] = []
         self.round_listeners: list[Callable[[Round], object]] = []
         self.mismatches = 0  # answers whose bytes the drafter's tokens did not spell

@@ -51,7 +51,7 @@ class VisitorNgrams:
         cache = self._caches.pop(domain, None)
         if cache is None:
             size = min(shared.size, len(shared) + OWN_NGRAMS)
-            cache = NgramCache(len(shared.nearest), size, shared.policy, shared.nearest.device, SIZES)
+            cache = NgramCache(len(shared.nearest), size, shared.policy, SIZES)
             cache.load(shared)
         self._caches[domain] = cache
         while len(self._caches) > CACHES:

@@ -32,15 +32,14 @@ class NgramCache:
         drafter_tokens: int,
         size: int = 20_000,
         policy: Literal["lfu", "lru"] = "lfu",
-        device: torch.device | str = "cpu",
         sizes: Sequence[int] = SIZES,
     ) -> None:
         """sizes: possible sizes of the trie's table, primes."""
-        self.trie = TrieTable(drafter_tokens, device, sizes)
+        self.trie = TrieTable(drafter_tokens, sizes)
         self.size, self.policy = size, policy
         self.clock = 0  # requests of the pair so far
         # nearest[d]: fewest drafter tokens of an n-gram that begins with d
-        self.nearest: Tensor = torch.full((drafter_tokens,), FAR, dtype=torch.int32, device=device)
+        self.nearest: Tensor = torch.full((drafter_tokens,), FAR, dtype=torch.int32)
         # values computed from the trie; every change empties it
         self.derived: dict[Any, Any] = {}
         # changes with every removal; until then the numbers of `since` stay valid
@@ -104,7 +103,7 @@ class NgramCache:
 
     def copy_as_of(self, clock: int) -> NgramCache:
         """A copy of the n-grams inserted before this time of `clock`. Visits all entries."""
-        then = NgramCache(len(self.nearest), self.size, self.policy, self.nearest.device)
+        then = NgramCache(len(self.nearest), self.size, self.policy)
         then.load(entry for entry in list(self._entries.values()) if entry.inserted_at < clock)
         then.clock = clock
         return then
@@ -123,11 +122,6 @@ class NgramCache:
     def begins(self, limit: int) -> Tensor:
         """[D] bool: drafter ids that begin an n-gram of at most `limit` tokens."""
         return self.nearest <= limit
-
-    def on_device(self) -> TrieTable:
-        """The trie, uploaded to the cache's device."""
-        self.trie.upload()
-        return self.trie
 
     def touch(self, target_id: int, accepted: bool) -> None:
         """Count a judged proposal of the n-gram (`hits`), and whether it was accepted (`accepts`)."""
@@ -170,7 +164,6 @@ class NgramCache:
         self._sum += _hash(new)
         if not self.trie.insert((ids, new.target_id)):
             self._fill()
-        # not read from the tensor, which would synchronise on a GPU
         self.nearest[ids[0]] = self.trie.nearest(self.trie.child(0, ids[0]))
         self.derived.clear()
         if mark:
@@ -211,6 +204,6 @@ def _hash(entry: NgramEntry) -> int:
 
 
 @cache
-def no_ngrams(tokens: int, device: torch.device) -> NgramCache:
+def no_ngrams(tokens: int) -> NgramCache:
     """The empty cache of methods without n-grams; never written to."""
-    return NgramCache(tokens, 0, device=device, sizes=(1,))
+    return NgramCache(tokens, 0, sizes=(1,))

@@ -1,15 +1,12 @@
-"""The trie of n-grams as a table on a device, so that a walk does not ask the host at every step."""
+"""The trie of n-grams as a table, which compiled code walks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
-import torch
-from torch import Tensor
 
 FAR = 1 << 20  # a depth that no budget reaches
-NOWHERE = -1  # a node outside the trie, without children
 SIZES = (65_521, 262_139, 1_048_573, 4_194_301, 16_777_213)  # primes, so that remainders spread
 PROBES = 32  # consecutive places in which an edge may lie
 SPREAD = 786_433  # separates the edges of neighbouring tokens; its product with a key stays below 2⁶³
@@ -24,39 +21,26 @@ class TrieTable:
     """A hash table of edges (node, token) → node. Node 0 is the root; the edge in place i leads to node i +
     1.
 
-    `keys` [size + PROBES] int64 are the edges. `info` [size + PROBES + 1, 3] int64 has, for each node, the
+    All are int64. `keys` [size + PROBES] are the edges. `info` [size + PROBES + 1, 3] has, for each node, the
     limit of a walk (in drafter tokens) at which it is an n-gram (0 or FAR), can be entered (the depth of the
     nearest n-gram at or below it), and can be left for a child (the depth of the nearest n-gram below it).
-    Node 0 stays FAR in all three: `find` returns 0 for a missing edge, and a walk ends there. `kin` [size +
-    PROBES + 1, 4] int64, on the host, has the target token that a node spells if it is an n-gram, the drafter
+    Node 0 stays FAR in all three: a missing edge leads to it, and a walk ends there. `kin` [size +
+    PROBES + 1, 4] has the target token that a node spells if it is an n-gram, the drafter
     token that leads to it, and the chain of its children: the first child, and each child's next sibling (0:
     none; the root's children have no chain).
 
-    Keys and info are on the host too, where walks and insertions use them; on a CPU both are the same memory.
-    `upload` copies insertions to another device. The tables keep their addresses until `fill`.
+    The tables keep their addresses until `fill`.
     """
 
-    def __init__(self, tokens: int, device: torch.device | str = "cpu", sizes: Sequence[int] = SIZES) -> None:
-        self.tokens, self.device, self.sizes = tokens, torch.device(device), sizes
-        self._offsets = torch.arange(PROBES, device=device)
+    def __init__(self, tokens: int, sizes: Sequence[int] = SIZES) -> None:
+        self.tokens, self.sizes = tokens, sizes
         self._make(sizes[0])
 
     def _make(self, size: int) -> None:
         self.size = size
-        self._keys = np.full(size + PROBES, EMPTY, np.int64)
-        self._info = np.full((size + PROBES + 1, 3), FAR, np.int64)
+        self.keys = np.full(size + PROBES, EMPTY, np.int64)
+        self.info = np.full((size + PROBES + 1, 3), FAR, np.int64)
         self.kin = np.zeros((size + PROBES + 1, 4), np.int64)
-        self._changed: set[int] = set()  # nodes that the device lacks
-        self.keys = torch.from_numpy(self._keys).to(self.device)
-        self.info = torch.from_numpy(self._info).to(self.device)
-
-    def find(self, nodes: Tensor, tokens: Tensor) -> Tensor:
-        """The children [R] of nodes [R] by tokens [R], 0 for none. Shapes and addresses are fixed, and
-        nothing synchronises."""
-        wanted = torch.add(tokens, nodes, alpha=self.tokens)
-        places = (wanted * SPREAD).remainder_(self.size)[:, None] + self._offsets
-        hits = self.keys[places] == wanted[:, None]
-        return places.add_(1).mul_(hits).amax(-1)
 
     def child(self, node: int, token: int) -> int:
         """The child of a node by a token, 0 for none."""
@@ -88,42 +72,38 @@ class TrieTable:
 
     def spells(self, node: int) -> int:
         """The target token that the path to a node spells, −1 if it is no n-gram."""
-        return int(self.kin[node, TARGET]) if self._info[node, 0] == 0 else -1
+        return int(self.kin[node, TARGET]) if self.info[node, 0] == 0 else -1
 
     def nearest(self, node: int) -> int:
         """The depth of the nearest n-gram at or below a node; FAR for none."""
-        return int(self._info[node, 1])
+        return int(self.info[node, 1])
 
     def can_continue(self, node: int, limit: int) -> bool:
         """Whether a walk draws on from a node: a child can become an n-gram within the limit. Depends on trie
         and budget alone."""
-        return bool(self._info[node, 2] <= limit)
+        return bool(self.info[node, 2] <= limit)
 
-    @torch.inference_mode()
     def fill(self, ngrams: Iterable[Ngram]) -> None:
         """Hold exactly these n-grams. The tables move if they have to grow. ValueError where they cannot
         grow."""
         ngrams = list(ngrams)
-        self._keys.fill(EMPTY)
-        self._info.fill(FAR)
+        self.keys.fill(EMPTY)
+        self.info.fill(FAR)
         self.kin.fill(0)
         while not all(map(self.insert, ngrams)):
             self._make(self._next_size())
-        self.keys.copy_(torch.from_numpy(self._keys))
-        self.info.copy_(torch.from_numpy(self._info))
-        self._changed.clear()
 
     def insert(self, ngram: Ngram) -> bool:
-        """Add an n-gram on the host; `upload` copies it. False where the table is full; then `fill` it."""
+        """Add an n-gram. False where the table is full; then `fill` it."""
         path, target = ngram
-        length, info, parent = len(path), self._info, 0
+        length, info, parent = len(path), self.info, 0
         for token in path:
             place, found = self._place(parent, token)
             if place < 0:
                 return False
             node = place + 1
             if not found:
-                self._keys[place] = parent * self.tokens + token
+                self.keys[place] = parent * self.tokens + token
                 if parent:
                     self.kin[node, TOKEN] = token
                     self.kin[node, SIBLING] = self.kin[parent, CHILD]
@@ -132,25 +112,11 @@ class TrieTable:
                 info[node, 1] = length
             if parent and length < info[parent, 2]:
                 info[parent, 2] = length
-            self._changed.add(node)
             parent = node
         if info[parent, 0] == FAR:
             info[parent, 0] = 0
             self.kin[parent, TARGET] = target
         return True
-
-    @torch.inference_mode()
-    def upload(self) -> None:
-        """Copy insertions to the device."""
-        if self._changed and self.device.type != "cpu":
-            nodes = np.array(list(self._changed))
-            keys, info, there = (
-                torch.from_numpy(each).to(self.device, non_blocking=True)
-                for each in (self._keys[nodes - 1], self._info[nodes], nodes)
-            )
-            self.keys.index_copy_(0, there - 1, keys)
-            self.info.index_copy_(0, there, info)
-        self._changed.clear()
 
     def _next_size(self) -> int:
         larger = [size for size in self.sizes if size > self.size]
@@ -166,7 +132,7 @@ class TrieTable:
         key = parent * self.tokens + token
         first = key * SPREAD % self.size
         for place in range(first, first + PROBES):
-            there = self._keys[place]
+            there = self.keys[place]
             if there in (key, EMPTY):
                 return place, bool(there == key)
         return -1, False

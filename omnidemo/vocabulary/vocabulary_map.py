@@ -29,16 +29,14 @@ class VocabularyMap:
         drafter: Vocabulary,
         target_rows: int,
         drafter_rows: int,
-        device: torch.device | str = "cpu",
     ) -> None:
         to_drafter, draftable = _matches(target, drafter, target_rows, drafter_rows)
         self.target, self.drafter = target, drafter
         mapped = (to_drafter >= 0).nonzero().squeeze(-1)
         to_target = torch.full((len(draftable),), -1, dtype=torch.int64)
         to_target[to_drafter[mapped]] = mapped
-        self.to_drafter, self.to_target = to_drafter.to(device), to_target.to(device)
-        self.draftable = draftable.to(device)
-        # The same as plain ints: reading one id from a tensor is slow, and on a GPU it synchronises.
+        self.to_drafter, self.to_target, self.draftable = to_drafter, to_target, draftable
+        # the same as plain ints: reading one id from a tensor is slow
         self.drafters: list[int] = to_drafter.tolist()
         self.targets: list[int] = to_target.tolist()
         self.may_draft: list[bool] = draftable.tolist()
@@ -63,7 +61,7 @@ class VocabularyMap:
         ones."""
         writes = torch.tensor([bool(token) for token in self.drafter.tokens][: len(self.to_target)])
         writes = torch.nn.functional.pad(writes, (0, len(self.to_target) - len(writes)))
-        return writes.to(self.draftable.device) | self.draftable
+        return writes | self.draftable
 
     @cached_property
     def readable_logit_mask(self) -> Tensor:

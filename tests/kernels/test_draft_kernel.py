@@ -13,9 +13,9 @@ import torch
 from omnidemo import load_pair
 from omnidemo.backends import compiled_passes as cpu_passes
 from omnidemo.backends import fused_cache
+from omnidemo.backends.compiled_backend import roll_out
 from omnidemo.backends.fused_cache import FusedCache
 from omnidemo.backends.fused_llama import FusedLlama
-from omnidemo.backends.compiled_backend import roll_out
 from omnidemo.decoding.calibration import EDGES, Calibration
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.cost_model import CostModel
@@ -120,9 +120,7 @@ def test_the_given_ids_are_read_too(runner: FusedLlama) -> None:
                 side.drafter.push(one % 6)
             rollout = roll_out(
                 side.drafter,
-                RolloutRequest(
-                    token_by_token(MAP.draftable_logit_mask), SamplingParams(0.0), 3, MAP.drafted
-                ),
+                RolloutRequest(token_by_token(MAP.draftable_logit_mask), SamplingParams(0.0), 3, MAP.drafted),
             )
             assert rollout is not None and len(rollout.ids) == 3 and len(rollout.read) == 2
             ids = [0, 1, 2, *(one % 6 for one in range(count)), *rollout.read]
@@ -262,10 +260,8 @@ def test_a_drafter_context_whose_window_slides(runner: FusedLlama) -> None:
     cache.max_positions = 16
     drafter = DrafterContext(cache, MAP)
     drafter.start([0, 1, 2], 0)
-    order, drawn = (
-        RolloutRequest(token_by_token(MAP.draftable_logit_mask), SamplingParams(1.0), 3, MAP.drafted, Sampler(1).peek(40)),
-        0,
-    )
+    rule, drawn = token_by_token(MAP.draftable_logit_mask), 0
+    order = RolloutRequest(rule, SamplingParams(1.0), 3, MAP.drafted, Sampler(1).peek(40))
     with torch.inference_mode():
         for turn in range(40):
             rollout = roll_out(drafter, order)

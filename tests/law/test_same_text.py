@@ -15,7 +15,6 @@ from omnidemo.decoding.methods import (
     METHODS,
     Autoregressive,
     Method,
-    NgramExact,
     NgramMerge,
     Speculative,
     StringRejection,
@@ -35,7 +34,6 @@ from tests.support.worlds import (
     World,
     distance,
     p_value,
-    pretend_device,
 )
 
 SEEDS = 2_000
@@ -188,21 +186,6 @@ def test_no_method_changes_an_id(world: World, sampling: SamplingParams) -> None
                 if method.refusal(world.map) is None
             }
             assert len(texts) == 1
-
-
-def test_nor_does_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    def texts() -> list[tuple[int, ...]]:
-        with torch.inference_mode():
-            return [
-                NESTED.sample(
-                    NgramExact(), SamplingParams(1.0), SharedNoise(seed, len(NESTED.target) + 1), 3, 12
-                )
-                for seed in range(20)
-            ]
-
-    here = texts()
-    pretend_device(monkeypatch)
-    assert texts() == here and len(set(here)) > 15
 
 
 def test_an_answer_goes_on_where_it_was_left() -> None:

@@ -12,14 +12,11 @@ import torch
 from torch import Tensor
 
 from omnidemo.decoding import randomness
-from omnidemo.decoding import round as decoding_round
-from omnidemo.decoding import sampling as decoding_sampling
-from omnidemo.decoding import state as decoding_state
 from omnidemo.decoding.backend import Pass
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.draft_policy import DraftPolicy, FixedPolicy
 from omnidemo.decoding.engine import AnswerPlan, DecodingState, Limits, decode
-from omnidemo.decoding.methods import Method, fitting, ngram_residual
+from omnidemo.decoding.methods import Method, fitting
 from omnidemo.decoding.randomness import Place, Randomness
 from omnidemo.decoding.sampling import SamplingParams
 from omnidemo.decoding.sources.copier import Copier, CopyChances
@@ -30,12 +27,6 @@ from omnidemo.vocabulary.vocabulary import Vocabulary
 from omnidemo.vocabulary.vocabulary_map import VocabularyMap
 
 Budget = int | Callable[[], DraftPolicy]  # a fixed draft length, or what makes the rule of a round
-
-
-def pretend_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Treat every tensor as one on a device, whose numbers cannot be read without waiting."""
-    for module in (decoding_sampling, randomness, decoding_round, decoding_state, ngram_residual):
-        monkeypatch.setattr(module, "on_host", lambda tensor: False)
 
 
 def copy_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

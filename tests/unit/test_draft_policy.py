@@ -17,7 +17,6 @@ from omnidemo.decoding.draft_policy import (
     ChancePolicy,
     ConfidencePolicy,
     DraftPolicy,
-    FixedPolicy,
     HeadPolicy,
 )
 from omnidemo.decoding.price_list import PriceList, Timed

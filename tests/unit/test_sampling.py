@@ -1,29 +1,21 @@
-"""Reading tensors on the host with numpy gives the same numbers as torch does."""
+"""Reading rows with numpy gives the same numbers as torch does."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 
-from omnidemo.decoding import sampling
 from omnidemo.decoding.sampling import chosen, highest, highest_each, total
 
 
-@pytest.fixture(params=["here", "elsewhere"])
-def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    if request.param == "elsewhere":
-        monkeypatch.setattr(sampling, "on_host", lambda tensor: False)
-    return str(request.param)
-
-
-def test_the_highest_is_the_first_among_equals(place: str) -> None:
+def test_the_highest_is_the_first_among_equals() -> None:
     logits = torch.tensor(
         [[0.0, 2.0, 2.0, -torch.inf], [3.0, 3.0, 3.0, 3.0], [-torch.inf, -torch.inf, -5.0, -6.0]]
     )
     assert highest_each(logits) == [1, 0, 2] == [highest(row) for row in logits]
 
 
-def test_single_entries_of_laws(place: str) -> None:
+def test_single_entries_of_laws() -> None:
     laws = torch.rand(3, 50, generator=torch.Generator().manual_seed(1)).softmax(-1)
     assert chosen(laws, [4, 7]) == [float(laws[0, 4]), float(laws[1, 7])]
     assert total(laws[2], [1, 3, 49]) == pytest.approx(float(laws[2, 1] + laws[2, 3] + laws[2, 49]), rel=1e-6)

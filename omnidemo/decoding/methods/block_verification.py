@@ -71,7 +71,7 @@ class BlockVerification(TokenIntersection):
     def _left(
         self, context: RoundContext, draft: Draft, row: Callable[[int], Probs], joint: list[float]
     ) -> list[tuple[float, float]]:
-        """(Pᵢ, Zᵢ) of every position but the last; on a device with one synchronisation."""
+        """(Pᵢ, Zᵢ) of every position but the last."""
         inner = list(enumerate(draft.slots))[1:]
         if not inner:
             return []

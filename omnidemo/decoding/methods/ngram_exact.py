@@ -12,7 +12,7 @@ from omnidemo.decoding.methods.ngram_residual import Path, Residual
 from omnidemo.decoding.rollout import ProposalRule, token_by_token
 from omnidemo.decoding.round import NotFinite, RoundContext
 from omnidemo.decoding.row_ops import rest_of
-from omnidemo.decoding.sampling import Probs, totals
+from omnidemo.decoding.sampling import Probs, total
 from omnidemo.vocabulary.ngram_cache import NgramCache
 from omnidemo.vocabulary.vocabulary_map import logit_mask
 
@@ -72,9 +72,8 @@ class NgramExact(Method):
             left -= len(slot.draft_ids)
             if slot.target_id in context.end_ids or not context.keep_drafting(slot):
                 break
-        masses = totals([(slot.distributions[slot.draft_ids], children) for slot, children in open_slots])
-        for (slot, _), mass in zip(open_slots, masses, strict=True):
-            slot.q *= rest_of(mass)
+        for slot, children in open_slots:
+            slot.q *= rest_of(total(slot.distributions[slot.draft_ids], children))
         return draft
 
     def drawing_rule(self, context: RoundContext) -> ProposalRule:
@@ -83,9 +82,7 @@ class NgramExact(Method):
         if key not in known:
             first = context.ngrams.nearest.masked_fill(context.map.draftable, 0)
             inside = token_by_token(context.map.readable_logit_mask).inside
-            known[key] = ProposalRule(
-                first, inside, context.map.mapped, context.ngrams.on_device(), self.overrun
-            )
+            known[key] = ProposalRule(first, inside, context.map.mapped, context.ngrams.trie, self.overrun)
         rule: ProposalRule = known[key]
         return rule
 

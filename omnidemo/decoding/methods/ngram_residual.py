@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 import torch
 
 from omnidemo.decoding.backend import Slot
-from omnidemo.decoding.randomness import BatchedSampler
+from omnidemo.decoding.randomness import RowSampler
 from omnidemo.decoding.round import RoundContext
 from omnidemo.decoding.row_ops import rest_of
-from omnidemo.decoding.sampling import Probs, as_tensor, on_host, restricted, total
+from omnidemo.decoding.sampling import Probs, as_tensor, restricted, total
 from omnidemo.vocabulary.ngram_cache import NgramCache
 
 Path = tuple[int, ...]
@@ -28,25 +28,22 @@ class Residual:
     slot: Slot
     probs: Probs
     _bounds: dict[int, tuple[Path, int, float]] = field(default_factory=dict, init=False)
-    _draws: dict[tuple[Path, str], BatchedSampler | None] = field(default_factory=dict, init=False)
+    _draws: dict[tuple[Path, str], RowSampler | None] = field(default_factory=dict, init=False)
 
     def token(self, attempts: int) -> int:
         """A token of the residual by rejection: draw t ~ p, and discard it with probability A(t)/p(t). After
         `attempts` discarded draws the residual is a tiny part of p, and tokens are drawn from a closer upper
         bound, see `_closer`."""
         rng, first = self.context.rng, self.slot.distributions[()]
-        draws = BatchedSampler(
-            rng, self.probs, lambda: as_tensor(first)[self.context.map.to_drafter.clamp(min=0)]
-        )
+        draws = RowSampler(rng, self.probs)
 
         def attempt() -> int | None:
-            token, p, q = draws.draw()
+            token, p = draws.draw()
             if token not in self._bounds:
                 path = self._path(token)
                 if not path:
                     return token
-                if q is None or len(path) > 1:
-                    q = float(first[path[0]])
+                q = float(first[path[0]])
                 if 0.0 < q < p and draws.passes_over(q / p):
                     # the bound is at most the probability of the first drafter id
                     return token
@@ -87,7 +84,7 @@ class Residual:
         )
         walks = torch.zeros_like(probs, dtype=torch.bool)
         walks[direct] = self.ngrams.begins(slot.limit)[drafter_ids]
-        walks[torch.tensor(self.ngrams.target_ids, dtype=torch.long, device=probs.device)] = True
+        walks[self.ngrams.target_ids] = True
         upper = torch.where(walks, probs, upper).clamp_(min=0.0)
         ranked = torch.where(walks, probs, -1.0)
         best = ranked.topk(min(known, len(ranked))).indices
@@ -99,7 +96,7 @@ class Residual:
         mass = float(upper.sum())
         if mass <= 0.0:
             return rng.draw(self.probs)  # nothing is left, but for rounding
-        draws = BatchedSampler(rng, upper / mass)
+        draws = RowSampler(rng, upper / mass)
 
         def attempt() -> int | None:
             token = draws.draw()[0]
@@ -178,7 +175,7 @@ class Residual:
             path = (*path, drawn)
         return False
 
-    def _draws_after(self, path: Path, node: int, step: str) -> BatchedSampler | None:
+    def _draws_after(self, path: Path, node: int, step: str) -> RowSampler | None:
         """Draws from the distribution after a path. `step`: "free" from all of it, "avoiding" without the
         complete children, "entering" only from children that are not complete but can become so. None where
         no longer n-gram is possible."""
@@ -187,7 +184,7 @@ class Residual:
             inner = self.ngrams.trie.children(node, self.slot.limit, complete=False) if step != "free" else []
             if step == "free":
                 found = self._probs(path)
-                probs = found if not on_host(found) or float(found.sum()) > 0.0 else None
+                probs = found if float(found.sum()) > 0.0 else None
             elif inner and step == "avoiding":
                 probs = restricted(
                     self._probs(path),
@@ -196,7 +193,7 @@ class Residual:
                 )
             elif inner:
                 probs = restricted(self._probs(path), inner, keep=True)
-            self._draws[path, step] = None if probs is None else BatchedSampler(self.context.rng, probs)
+            self._draws[path, step] = None if probs is None else RowSampler(self.context.rng, probs)
         return self._draws[path, step]
 
     def _complete_mass(self, path: Path, node: int) -> float:

@@ -31,7 +31,7 @@ class TokenIntersection(NgramExact):
         super().__init__(overrun=0, attempts=ATTEMPTS)
 
     def ngrams(self, context: RoundContext) -> NgramCache:
-        return no_ngrams(len(context.map.targets), context.map.to_target.device)
+        return no_ngrams(len(context.map.targets))
 
     def drawing_rule(self, context: RoundContext) -> ProposalRule:
         return token_by_token(self.first_mask(context, 0))
