@@ -41,7 +41,7 @@ def load_pair(
     backend: "reference" is plain torch, one pass at a time, by which the others are checked; "cpu" and "cuda"
     are refused where they cannot serve the pair; "auto" takes the fastest.
     progress: called with a stage, the fraction of the whole (0 to 1), and a detail.
-    arithmetic: of packed weights on a CPU: "float32", or "int8" or "int16" activations.
+    arithmetic: of packed weights on a CPU: "float32", or "int8" activations.
     Raises ModelError (a ValueError), one sentence; ValueError for an unknown backend, and where another
     process uses the storage folder.
     """

@@ -127,7 +127,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     priority."""
     if getattr(session.config.option, "numprocesses", None):
         compile_kernels.NICE = 0
-        compile_kernels.when_ready(lambda: bool(compile_kernels.wide_products()))
+        compile_kernels.prepare()
 
 
 def _wait_for_machine_code() -> None:

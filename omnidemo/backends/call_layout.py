@@ -49,7 +49,7 @@ class Model(NamedTuple):
     """A model and one of its caches."""
 
     cache: Cache  # of all layers
-    # [7 · layers + 2, 4]: each layer's matrices, the output layer and the embedding
+    # [7 · layers + 2, 3]: each layer's matrices, the output layer and the embedding
     matrices: Whole
     norms: Array  # [layers, 2, H], before attention and before the rest
     last: Array  # [H], the norm before the output layer

@@ -42,7 +42,6 @@ _failure = ""  # why there is no compiled code
 _lock = threading.Lock()
 _thread: threading.Thread | None = None
 _waiting: list[Callable[[], None]] = []  # callbacks of `when_ready`
-_widening = threading.Lock()  # held while the products of `int16` are compiled
 
 
 def kernels() -> ModuleType | None:
@@ -99,17 +98,6 @@ def when_ready(call: Callable[[], None]) -> None:
             _waiting.append(call)
             return
     call()
-
-
-def wide_products() -> int:
-    """The address of the products of the arithmetic `int16`; the caller has `kernels`. The first call on a
-    machine compiles them, which takes seconds."""
-    assert _ready is not None
-    with _widening:
-        address, folder = int(_ready.wide_products()), Path(_folder())
-        if not _complete(folder, processor.told()):
-            _note_sums(folder, processor.told())
-        return address
 
 
 def _prepare() -> None:

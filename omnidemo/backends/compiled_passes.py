@@ -29,7 +29,7 @@ from omnidemo.backends.call_layout import (
     Text,
     Workers,
 )
-from omnidemo.backends.packed_forms import BFLOAT16, FLOAT32, INT8, INT16, PackedMatrix
+from omnidemo.backends.packed_forms import BFLOAT16, FLOAT32, INT8, PackedMatrix
 from omnidemo.decoding.draft_policy import NEVER
 from omnidemo.decoding.randomness import SharedNoise
 from omnidemo.decoding.rollout import DRAWS, FEW, ProposalRule, Rollout, RolloutRequest
@@ -51,7 +51,6 @@ PRODUCTS = (  # of a layer, in the order of a pass
     "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
     "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj",
 )  # fmt: skip
-ADDED = {"float32": 0, "int8": INT8, "int16": INT16}  # to the form of a packed matrix that is multiplied
 NOTHING = np.zeros(DRAWS)  # in place of uniform numbers that are not needed
 # in place of seen tokens, without a penalty
 NOBODY = Marks(np.zeros(0, np.bool_), np.zeros(1, np.int64))
@@ -66,8 +65,6 @@ class CompiledPasses:
         self.runner, self.form = runner, form
         table, self._weights, self.nbytes, self.weights = _table(runner, form)
         self._given = table, *_vectors(runner, runner.named(form))
-        # rows of the table without the address of their products
-        self._wide = np.flatnonzero(table[:, 0] >= INT16)
         self.width = runner.width
         self._rope: tuple[Any, ...] = (None,)  # the runner's tables, and the same in numpy
         # the newest rule, and its tables in numpy
@@ -161,9 +158,6 @@ class CompiledPasses:
 
     def model(self, buffer: Kept) -> Model:
         """The model as a kernel's argument, with a cache's `buffer`, which must outlive the call."""
-        if len(self._wide):
-            self._given[0][self._wide, 3] = compile_kernels.wide_products()
-            self._wide = self._wide[:0]
         rope = self._rope
         if rope[0] is not self.runner.rope:  # another thread may do this too
             rope = self._rope = (
@@ -195,12 +189,12 @@ def _table(runner: FusedLlama, form: Form) -> tuple[NDArray[np.int64], list[Any]
         read = bf16_weights.bits(read)
     kept = [*read, named[EMBEDDING]]
     packed = runner.packed if form == "packed" else None
-    more = ADDED[packed.arithmetic] if packed is not None else 0
+    more = INT8 if packed is not None and packed.arithmetic == "int8" else 0
     rows = [
         # the embedding, the last, is looked up
-        (one.form + more * (number < len(read)), one.records.ctypes.data, one.rows, 0)
+        (one.form + more * (number < len(read)), one.records.ctypes.data, one.rows)
         if isinstance(one, PackedMatrix)
-        else (FLOAT32 if one.itemsize == 4 else BFLOAT16, one.ctypes.data, len(one), 0)
+        else (FLOAT32 if one.itemsize == 4 else BFLOAT16, one.ctypes.data, len(one))
         for number, one in enumerate(kept)
     ]  # fmt: skip
     return np.array(rows), kept, sum(one.nbytes for one in read), weights

@@ -39,21 +39,18 @@ class Matrix:
 
 
 class IntegerMatrix(Matrix):
-    """Products in whole numbers with the packed weights of `weight`, by activations of `size` bytes; see
-    `arithmetic/integer.py`. Slow."""
+    """Products in whole numbers with the packed weights of `weight`, see `arithmetic/integer.py`. Slow."""
 
-    __slots__ = ("parts", "size")
+    __slots__ = ("parts",)
 
-    def __init__(
-        self, matrix: Matrix, parts: Sequence[PackedMatrix | NDArray[np.float32]], size: int
-    ) -> None:
+    def __init__(self, matrix: Matrix, parts: Sequence[PackedMatrix | NDArray[np.float32]]) -> None:
         super().__init__(matrix.weight, matrix.bias)
-        self.parts, self.size = parts, size
+        self.parts = parts
 
     def times(self, x: Tensor) -> Tensor:
         rows = x.numpy()
         made = [
-            integer.multiply(part, rows, self.size) if isinstance(part, PackedMatrix) else rows @ part.T
+            integer.multiply(part, rows) if isinstance(part, PackedMatrix) else rows @ part.T
             for part in self.parts
         ]
         out = torch.from_numpy(np.concatenate(made, 1))
@@ -194,12 +191,11 @@ class Whole:
             named={name: weight.detach() for name, weight in model.named_parameters(remove_duplicate=False)},
         )
 
-    def in_integers(self, weights: Mapping[str, PackedMatrix | NDArray[np.float32]], size: int) -> Whole:
-        """The same with products in whole numbers, by activations of `size` bytes, where weights are
-        packed."""
+    def in_integers(self, weights: Mapping[str, PackedMatrix | NDArray[np.float32]]) -> Whole:
+        """The same with products in whole numbers where weights are packed."""
 
         def made(matrix: Matrix, *names: str) -> IntegerMatrix:
-            return IntegerMatrix(matrix, [weights[f"{name}.weight"] for name in names], size)
+            return IntegerMatrix(matrix, [weights[f"{name}.weight"] for name in names])
 
         layers = []
         for number, layer in enumerate(self.layers):
@@ -249,7 +245,7 @@ class Packed:
 
     def in_integers(self, whole: Whole) -> Whole:
         """Torch's form, with products in whole numbers."""
-        return whole.in_integers(self.weights, integer.BYTES[self.arithmetic])
+        return whole.in_integers(self.weights)
 
 
 def _joined(parts: list[nn.Parameter], memory: WeightArena | None) -> Tensor:

@@ -75,8 +75,7 @@ Number = Annotated[
     str | None,
     typer.Option(
         "--arithmetic",
-        help=f"Of packed weights on a CPU: int8, int16 or float32; default OMNIDEMO_ARITHMETIC, else"
-        f" {ARITHMETIC}.",
+        help=f"Of packed weights on a CPU: int8 or float32; default OMNIDEMO_ARITHMETIC, else {ARITHMETIC}.",
     ),
 ]
 Temperature = Annotated[float, typer.Option(help="0 is greedy.")]

@@ -74,8 +74,8 @@ class GgufModel:
 
     def packed(self, report: Progress, arithmetic: Arithmetic = ARITHMETIC) -> FusedLlama:
         """A runner of the packed weights, straight from the file; float32 weights are made only at request.
-        It waits for kept machine code. A model that is large, computes in `int16`, or does not fit memory in
-        float32 waits for compiling; ModelError where that fails and memory is too small for float32."""
+        It waits for kept machine code. A model that is large, or does not fit memory in float32, waits for
+        compiling; ModelError where that fails and memory is too small for float32."""
         with one_sentence(self.files.name):
             self._check_unchanged()
             with LOADING:
@@ -83,8 +83,7 @@ class GgufModel:
             weights = packed_weights(self._header, self.config, lambda share: report("weights", share))
         runner = FusedLlama(shape, packed=Packed(weights, self._in_float32, arithmetic))
         need, free = least_need(4 * runner.parameters, self.config, 4), free_memory("cpu")
-        wide = arithmetic == "int16"
-        must = runner.parameters >= WAITS or need.total > free or wide
+        must = runner.parameters >= WAITS or need.total > free
         if compile_kernels.kernels() is None and not must and compile_kernels.kept():
             # Otherwise the first pass would make all weights in float32, only to drop them.
             compile_kernels.wait(KEPT_SECONDS)
@@ -94,9 +93,6 @@ class GgufModel:
                 why = compile_kernels.failure() or "it takes too long"
                 said = f"{need} because its passes cannot be compiled ({why})"
                 check_memory(self.name, need.total, free, "cpu", said)
-        if wide and compile_kernels.kernels() is not None:
-            report("compiling", 1.0)
-            compile_kernels.wide_products()
         return runner
 
     def _in_float32(self) -> Any:

@@ -36,7 +36,7 @@ ORDER = (1, 4, 8, 2, 16, 6)  # numbers of rows, the most needed ones first
 # processor cores and of a data centre's GPU, rounded. Ratios decide, and rounds correct the list soon.
 PROCESSOR = {"bytes": 12e9, "multiply_adds": 80e9, "host": 3e-4}
 GPU = {"bytes": 1.5e12, "multiply_adds": 5e13, "host": 1e-3}
-TIMES = {"int8": 2.5, "int16": 1.5}  # factors on multiply-adds per second of integer products
+INTEGERS = 2.5  # factor on multiply-adds per second of products in int8
 PASS_OF_GPU = 2e-3  # least seconds of a pass on a GPU
 
 
@@ -128,7 +128,7 @@ def guessed(target: Runner, drafter: Runner) -> PriceList:
     def reading(runner: Runner) -> float:
         return max(least, _read_of(runner)[0] / speed["bytes"])
 
-    times = TIMES.get(arithmetic_of(target), 1.0)
+    times = INTEGERS if arithmetic_of(target) == "int8" else 1.0
     row = _read_of(target)[1] / (times * speed["multiply_adds"])
     step = reading(drafter) + _read_of(drafter)[1] / speed["multiply_adds"]
     attention = 0.0

@@ -70,14 +70,6 @@ def test_machine_code_that_is_whole_is_loaded_at_once(anew: Path, monkeypatch: p
     assert not compile_kernels._complete(anew, features)
 
 
-def test_products_of_sixteen_bits_are_compiled_when_asked_for_and_kept() -> None:
-    assert compile_kernels.wait()
-    address, folder = compile_kernels.wide_products(), Path(compile_kernels._folder())
-    assert address and address == compile_kernels.wide_products()
-    assert compile_kernels._complete(folder, processor.told())
-    assert any("products.multiply" in name for name in compile_kernels._sums(folder))
-
-
 def test_machine_code_of_which_a_file_is_gone_or_changed_is_not_whole(tmp_path: Path) -> None:
     for name in ("one.nbc", "one.nbi"):
         (tmp_path / name).write_bytes(b"machine code")

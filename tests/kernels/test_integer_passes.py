@@ -1,5 +1,4 @@
-"""Passes in the arithmetics int8 and int16: a row has the bits that it has alone; torch computes the same
-products."""
+"""Passes in the arithmetic int8: a row has the bits that it has alone; torch computes the same products."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from omnidemo import load_pair
 from omnidemo.backends import bf16_weights, choice, compile_kernels, compiled_passes
 from omnidemo.backends.call_layout import SPAN
 from omnidemo.backends.fused_llama import FusedLlama
-from omnidemo.core.config import Arithmetic, Settings
+from omnidemo.core.config import Settings
 from omnidemo.decoding.methods import METHODS, fitting
 from omnidemo.models.load import LanguageModel, load_model
 from tests.kernels.test_packed_passes import TYPES, form, greedy, logits, runner_of, written
@@ -23,27 +22,25 @@ from tests.support.models import save
 TWO_BYTES = ("F16", "BF16")
 
 
-WHOLE = ("int8", "int16")  # the arithmetics in whole numbers
 QUIET: dict[str, Any] = {"learn": False, "reuse": False, "max_new_tokens": 24}
 ROOT = Path(__file__).parents[2]
 WINDOW = 512  # positions that are read at once
 MOST_KL = 5e-3
 
 
-def integers_of(path: Path, arithmetic: Arithmetic = "int8") -> FusedLlama:
-    runner = load_model(str(path), device="cpu", packed=True, arithmetic=arithmetic).runner
+def integers_of(path: Path) -> FusedLlama:
+    runner = load_model(str(path), device="cpu", packed=True, arithmetic="int8").runner
     assert isinstance(runner, FusedLlama)
     return runner
 
 
-@pytest.mark.parametrize("arithmetic", WHOLE)
 @pytest.mark.parametrize("kind", TYPES)
 def test_a_row_has_the_bits_that_it_has_alone(
-    kind: str, arithmetic: Arithmetic, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In a pass of any number of rows, wherever a prompt is cut, by one thread and by two."""
-    runner = integers_of(written(tmp_path, kind), arithmetic)
-    assert (form(runner), runner.arithmetic) == ("packed", arithmetic)
+    runner = integers_of(written(tmp_path, kind))
+    assert (form(runner), runner.arithmetic) == ("packed", "int8")
     ids = np.random.default_rng(1).integers(0, runner.rows, 120).tolist()
     alone = np.concatenate(logits(runner, [[token] for token in ids]))
     for threads in (1, 2):
@@ -77,20 +74,6 @@ def test_it_is_near_float32_and_what_torch_computes_is_nearer(
     assert torn < 0.5 * moved
 
 
-@pytest.mark.parametrize("kind", TYPES)
-def test_sixteen_bits_are_hardly_further_from_float32_than_rounding(kind: str, tmp_path: Path) -> None:
-    path = written(tmp_path, kind)
-    plain, other, runner = runner_of(path), integers_of(path), integers_of(path, "int16")
-    ids = np.random.default_rng(2).integers(0, runner.rows, 40).tolist()
-    wanted, rough, found = (np.concatenate(logits(one, [ids])) for one in (plain, other, runner))
-    moved, far = (np.median(np.abs(one - wanted).max(-1)) for one in (found, rough))
-    assert 0 < moved < 0.02 * far
-    runner.fast = False  # by torch and numpy
-    by_torch = np.concatenate(logits(runner, [ids[:30], ids[30:]]))
-    assert runner.arithmetic == "int16"
-    assert np.abs(by_torch - wanted).max() < 0.02 * np.abs(rough - wanted).max()
-
-
 def test_new_weights_are_multiplied_in_float32(tmp_path: Path) -> None:
     path = written(tmp_path, "Q4_K")
     runner = integers_of(path)
@@ -109,30 +92,12 @@ def test_the_arithmetic_is_told(tmp_path: Path) -> None:
     plain = runner_of(path)
     assert bf16_weights.described(target=plain)["target_arithmetic"] == "float32"
     assert choice.arithmetic_of(plain) == ""
-    for one in WHOLE:
-        runner = integers_of(path, one)  # type: ignore[arg-type]
-        assert bf16_weights.described(target=runner)["target_arithmetic"] == one
-        assert choice.arithmetic_of(runner) == one
-        assert one in choice.conditions_of(runner, "auto", "", "digest")
-        bf16_weights.pick(runner, lambda: pytest.fail("timed"))
-        assert runner.arithmetic == one and not runner.whole
-
-
-def test_sixteen_bits_wait_for_compiled_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However small the model is: their products are compiled when they are first asked for."""
-    path, ready, said = written(tmp_path, "Q4_1"), compile_kernels.kernels(), list[str]()
-
-    def wait() -> bool:
-        monkeypatch.setattr(compile_kernels, "_ready", ready)
-        return True
-
-    monkeypatch.setattr(compile_kernels, "_ready", None)
-    monkeypatch.setattr(compile_kernels, "wait", wait)
-    runner = load_model(
-        str(path), device="cpu", packed=True, arithmetic="int16", progress=lambda stage, _: said.append(stage)
-    ).runner
-    assert "compiling" in said
-    assert isinstance(runner, FusedLlama) and runner.arithmetic == "int16" and not runner.whole
+    runner = integers_of(path)
+    assert bf16_weights.described(target=runner)["target_arithmetic"] == "int8"
+    assert choice.arithmetic_of(runner) == "int8"
+    assert "int8" in choice.conditions_of(runner, "auto", "", "digest")
+    bf16_weights.pick(runner, lambda: pytest.fail("timed"))
+    assert runner.arithmetic == "int8" and not runner.whole
 
 
 @pytest.mark.parametrize("kind", TWO_BYTES)
@@ -157,14 +122,11 @@ def drafter(tmp_path_factory: pytest.TempPathFactory) -> str:
     return save(tmp_path_factory.mktemp("drafter") / "drafter", "sentence-piece", seed=1)
 
 
-@pytest.mark.parametrize("arithmetic", WHOLE)
-def test_guessing_writes_what_plain_decoding_writes(
-    arithmetic: Arithmetic, tmp_path: Path, drafter: str
-) -> None:
+def test_guessing_writes_what_plain_decoding_writes(tmp_path: Path, drafter: str) -> None:
     """As in float32: greedily, and with a seed at any temperature."""
     path, quiet = written(tmp_path, "Q4_K"), Settings(training="off")
-    pair = load_pair(str(path), drafter, arithmetic=arithmetic, device="cpu", settings=quiet)
-    assert pair.summary()["target_arithmetic"] == arithmetic
+    pair = load_pair(str(path), drafter, arithmetic="int8", device="cpu", settings=quiet)
+    assert pair.summary()["target_arithmetic"] == "int8"
     exact = [name for name in fitting(pair.map) if METHODS[name].lossless]
     assert len(exact) > 1 and "autoregressive" in exact
     for prompt in ("the other ducks", "12 + 34 ="):
@@ -180,7 +142,7 @@ def test_guessing_writes_what_plain_decoding_writes(
 def test_settings_name_the_arithmetic(tmp_path: Path, drafter: str, monkeypatch: pytest.MonkeyPatch) -> None:
     path = str(written(tmp_path, "Q8_0"))
     asked = {"training": "off", "device": "cpu"}
-    for one in WHOLE:
+    for one in ("int8", "float32"):
         monkeypatch.setenv("OMNIDEMO_ARITHMETIC", one)
         assert load_pair(path, drafter, settings=Settings(**asked)).summary()["target_arithmetic"] == one  # type: ignore[arg-type]
     plain = Settings(**asked, backend="reference")  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from omnidemo.backends import processor
 from omnidemo.backends.arithmetic import integer
-from omnidemo.backends.arithmetic.integer import TOPS
+from omnidemo.backends.arithmetic.integer import TOP
 from omnidemo.backends.kernels.integer import sets
 from omnidemo.backends.kernels.integer.sets import SETS, Instructions
 from omnidemo.backends.packed_forms import BYTES, COLUMNS, LAYOUTS, ROWS, Coded, PackedMatrix
@@ -24,26 +24,25 @@ Array = NDArray[np.float32]
 
 
 class Code:
-    """Tiles of a set for activations of so many bytes, all forms and the least and the most rows, of one form
-    three rows too, and what quantizes, as machine code."""
+    """Tiles of a set for all forms and the least and the most rows, of one form three rows too, and what
+    quantizes, as machine code."""
 
-    def __init__(self, way: Instructions, size: int) -> None:
+    def __init__(self, way: Instructions) -> None:
         from omnidemo.backends.kernels.integer import tiles  # not before its machine code is there
 
-        self.block, self.size, self.top = tiles.block_of(size), size, TOPS[size]
-        self.way = way
+        self.block, self.way = tiles.BLOCK, way
         self.counts = {form: sorted({1, way.most} | ({3} if form == BYTES else set())) for form in LAYOUTS}
         module = ir.Module("tiles")
         names = []
         for form, layout in LAYOUTS.items():
             for count in self.counts[form]:
-                made = tiles.tile(module, f"tile_{form}_{count}", layout, count, way, size)
+                made = tiles.tile(module, f"tile_{form}_{count}", layout, count, way)
                 made.linkage = "external"
                 names.append(made.name)
         byte = ir.IntType(8).as_pointer()
         function = ir.Function(module, ir.FunctionType(ir.VoidType(), [byte, byte]), "quantize")
         builder = ir.IRBuilder(function.append_basic_block())
-        tiles.quantize_block(builder, *function.args, size)
+        tiles.quantize_block(builder, *function.args)
         builder.ret_void()
         target = binding.Target.from_default_triple().create_target_machine(
             cpu=binding.get_host_cpu_name(), features=processor.flags(processor.features()), opt=2, jit=True
@@ -82,18 +81,14 @@ class Code:
         return out[:, : matrix.rows]
 
     def wanted(self, matrix: PackedMatrix, x: Array) -> Array:
-        return integer.multiply(matrix, x, self.size)
+        return integer.multiply(matrix, x)
 
 
-@pytest.fixture(
-    scope="module",
-    params=[(way, size) for way in HERE for size in TOPS],
-    ids=lambda one: f"{one[0].name}-int{8 * one[1]}",
-)
+@pytest.fixture(scope="module", params=HERE, ids=lambda way: way.name)
 def code(request: pytest.FixtureRequest) -> Iterator[Code]:
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
-    yield Code(*request.param)
+    yield Code(request.param)
 
 
 def equal(found: Array, wanted: Array) -> bool:
@@ -112,7 +107,7 @@ def test_all_sets_give_the_bits_of_numpy(code: Code, form: int) -> None:
             rows = slice(first, first + count)
             assert equal(code.multiply(matrix, x[rows]), wanted[rows]), (count, first)
     exact = x.astype(float) @ plain.T.astype(float)
-    step = 10 / code.top + 1e-5  # as large as float32's own sums may be off where codes have 16 bits
+    step = 10 / TOP
     bound = np.abs(x).reshape(200, -1, COLUMNS).max(-1).sum(-1, keepdims=True) * np.abs(plain).max() * step
     assert (np.abs(wanted - exact) < bound).all(), "and they are the product, rounded"
 
@@ -130,8 +125,8 @@ def test_nothing_overflows(code: Code, form: int) -> None:
         matrix = PackedMatrix.of(form, ROWS, 8 * COLUMNS, lambda begin, end, read=read: read)  # type: ignore[misc]
         for sign in (1.0, -1.0):
             x = np.zeros((code.way.most, 8 * COLUMNS), np.float32)
-            x[:, :COLUMNS] = sign * code.top  # one block, whose sum float32 holds exactly
-            assert (code.multiply(matrix, x) == COLUMNS * sign * code.top * value).all()
+            x[:, :COLUMNS] = sign * TOP  # one block, whose sum float32 holds exactly
+            assert (code.multiply(matrix, x) == COLUMNS * sign * TOP * value).all()
 
 
 def test_what_is_no_number_makes_none_and_zeros_make_zeros(code: Code) -> None:
@@ -172,42 +167,38 @@ def test_each_processor_gets_the_fastest_set_that_it_has() -> None:
 
 
 INSTRUCTIONS = {
-    "avx512-vnni": ("cascadelake", "vpdpbusd", "vpdpwssd"),
-    "avx-vnni": ("alderlake", "{vex} vpdpbusd", "{vex} vpdpwssd"),
-    "avx2": ("haswell", "vpmaddubsw", "vpmaddwd"),
+    "avx512-vnni": ("cascadelake", "vpdpbusd"),
+    "avx-vnni": ("alderlake", "{vex} vpdpbusd"),
+    "avx2": ("haswell", "vpmaddubsw"),
 }
 
 
-@pytest.mark.parametrize("size", TOPS)
 @pytest.mark.parametrize("way", [way for way in SETS if way.name in INSTRUCTIONS], ids=lambda way: way.name)
-def test_the_machine_code_has_the_instruction_of_the_set(way: Instructions, size: int) -> None:
+def test_the_machine_code_has_the_instruction_of_the_set(way: Instructions) -> None:
     """Also where this processor does not have it."""
     binding.initialize_all_targets()
     binding.initialize_all_asmprinters()
     from omnidemo.backends.kernels.integer import tiles
 
     module = ir.Module("tiles")
-    tiles.tile(module, "tile", LAYOUTS[BYTES], 2, way, size).linkage = "external"
-    name, *instructions = INSTRUCTIONS[way.name]
+    tiles.tile(module, "tile", LAYOUTS[BYTES], 2, way).linkage = "external"
+    name, instruction = INSTRUCTIONS[way.name]
     triple = "x86_64-unknown-linux-gnu"
     target = binding.Target.from_triple(triple).create_target_machine(cpu=name, opt=2)
     module.triple = triple
     text = target.emit_assembly(binding.parse_assembly(str(module)))
-    assert instructions[size - 1] in " ".join(text.split())
+    assert instruction in " ".join(text.split())
 
 
 def test_quantizing_is_what_numpy_does(code: Code) -> None:
     x = np.random.default_rng(3).normal(size=(50, 64)).astype(np.float32)
     x[0, :32] = np.arange(-15.5, 16.5)  # ties
-    x[0, 0] = code.top
-    blocks, wanted = code.quantize(x), integer.quantize(x, code.size)
-    codes, numbers = np.split(blocks, [COLUMNS * code.size], axis=-1)
-    found = codes.copy().view(f"i{code.size}")
-    if code.size == 2:
-        found = found.reshape(50, 2, -1, 4)[..., [0, 2, 1, 3]].reshape(50, 2, -1)
-    assert np.array_equal(found, wanted.codes)
+    x[0, 0] = TOP
+    blocks, wanted = code.quantize(x), integer.quantize(x)
+    codes, numbers = np.split(blocks, [COLUMNS], axis=-1)
+    assert np.array_equal(codes.view(np.int8), wanted.codes)
     assert np.array_equal(numbers[..., :4].copy().view(np.float32)[..., 0], wanted.scales)
     sums = wanted.codes.astype(np.int32).reshape(50, 2, 2, 16).sum(-1)
     assert np.array_equal(numbers[..., 4:8].copy().view(np.float32)[..., 0], sums.sum(-1))
     assert np.array_equal(numbers[..., 8:].copy().view(np.int32), sums)
-    assert np.abs(wanted.codes.astype(int)).max() == code.top
+    assert np.abs(wanted.codes.astype(int)).max() == TOP

@@ -18,7 +18,6 @@ const sentence = ({ target_parameters: big, drafter_parameters: small, target_ti
     ? `Ready. Small model: ${size(small)} parameters. Big model: ${name ? `${name}, ` : ""}${size(big)}`
     : "Ready";
 const forms = { packed: "packed as in their file", bfloat16: "in bfloat16", float32: "in float32" };
-const BITS = { int8: "eight", int16: "sixteen" }; // of an activation
 const form = (info, role) =>
   `${forms[info[`${role}_form`]]} (${format(Math.max(1, Math.round(info[`${role}_form_bytes`] / 1e6)), "count")} MB)`;
 const details = info =>
@@ -38,8 +37,8 @@ const details = info =>
         `Runs on ${info.device}${info.dtype ? ` in ${info.target_arithmetic ?? info.dtype}` : ""}.`,
       info.target_form &&
         `A pass of the target reads its weights ${form(info, "target")}${info.drafter_form ? `, one of the drafter ${form(info, "drafter")}` : ""}.`,
-      BITS[info.target_arithmetic] &&
-        `Whole numbers of ${BITS[info.target_arithmetic]} bits (${info.target_arithmetic}) multiply the target's weights. With guessing the text is the same, bit for bit.`,
+      info.target_arithmetic === "int8" &&
+        "Whole numbers of eight bits (int8) multiply the target's weights. With guessing the text is the same, bit for bit.",
     ],
     " ",
   );

@@ -1,7 +1,7 @@
-"""The arithmetics `int8` and `int16` in numpy. Compiled products have the same bits on every processor.
+"""The arithmetic `int8` in numpy. Compiled products have the same bits on every processor.
 
 The activations of a row are quantized for each 32 columns: the scale d is the largest of them divided by the
-largest code, 127 or 32,767, and each becomes the whole number a nearest to x / d. Sums of code · a are exact.
+largest code, 127, and each becomes the whole number a nearest to x / d. Sums of code · a are exact.
 The rest is float32, one operation after the other, block by block:
 
     part  = Σ over the scales of the block: Σ(code · a) · scale, + minimum · Σa where there are minima
@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from omnidemo.backends.packed_forms import COLUMNS, LAYOUTS, PackedMatrix
 
 Array = NDArray[np.float32]
-BYTES = {"int8": 1, "int16": 2}  # of an activation
-TOPS = {1: 127, 2: 32_767}  # the largest code of an activation, by its bytes
+TOP = 127  # the largest code of an activation
 LEAST = 2.0**-100  # blocks with a smaller largest activation are zeros: top / it must be finite
 
 
@@ -32,36 +31,36 @@ class Quantized(NamedTuple):
     scales: Array
 
 
-def quantize(x: Array, size: int) -> Quantized:
-    """Quantize rows [rows, k] of whole blocks to codes of `size` bytes. A block with a number that is not
+def quantize(x: Array) -> Quantized:
+    """Quantize rows [rows, k] of whole blocks. A block with a number that is not
     finite gets a scale of NaN, and so do its products."""
-    blocks, top = x.reshape(len(x), -1, COLUMNS), np.float32(TOPS[size])
+    blocks, top = x.reshape(len(x), -1, COLUMNS), np.float32(TOP)
     most = np.abs(blocks).max(-1, initial=0)
     finite, there = np.isfinite(most), np.isfinite(most) & (most >= LEAST)
     factors = np.divide(top, most, out=np.zeros_like(most), where=there)
     with np.errstate(invalid="ignore", over="ignore"):
-        codes = np.where(there[..., None], np.rint(blocks * factors[..., None]), 0).astype(f"i{size}")
+        codes = np.where(there[..., None], np.rint(blocks * factors[..., None]), 0).astype(np.int8)
     scales = np.where(there, most / top, np.where(finite, 0, np.nan)).astype(np.float32)
     return Quantized(codes, scales)
 
 
-def multiply(matrix: PackedMatrix, x: Array, size: int) -> Array:
-    """x [rows, k] · Wᵀ [rows, n], with activations of `size` bytes."""
-    layout, coded, given = LAYOUTS[matrix.form], matrix.coded(), quantize(x, size)
+def multiply(matrix: PackedMatrix, x: Array) -> Array:
+    """x [rows, k] · Wᵀ [rows, n]."""
+    layout, coded, given = LAYOUTS[matrix.form], matrix.coded(), quantize(x)
     scales, minima = coded.numbers
     each = COLUMNS // layout.scales
-    exact: Any = np.float32 if size == 1 else np.float64  # which holds the products and sums of codes
-    weights = coded.codes.reshape(matrix.rows, -1, each).astype(exact)
-    codes = given.codes.reshape(len(x), -1, each).astype(exact)
+    # float32 holds the products and sums of codes exactly
+    weights = coded.codes.reshape(matrix.rows, -1, each).astype(np.float32)
+    codes = given.codes.reshape(len(x), -1, each).astype(np.float32)
     out = np.zeros((len(x), matrix.rows), np.float32)
     with np.errstate(all="ignore"):
         for block in range(matrix.columns // COLUMNS):
             part: Array | None = None
             for at in range(block * layout.scales, (block + 1) * layout.scales):
-                more = (codes[:, at] @ weights[:, at].T).astype(np.float32) * scales[:, at]
+                more = codes[:, at] @ weights[:, at].T * scales[:, at]
                 part = more if part is None else part + more
                 if minima is not None:
-                    sums = codes[:, at].sum(-1, keepdims=True).astype(np.float32)
+                    sums = codes[:, at].sum(-1, keepdims=True)
                     part = part + sums * minima[:, at]
             assert part is not None
             out += part * given.scales[:, block, None]

@@ -23,7 +23,6 @@ from omnidemo.backends.kernels.examples import (
 )
 from omnidemo.backends.kernels.filters_kernel import distribution
 from omnidemo.backends.kernels.forward import forward, run_worker
-from omnidemo.backends.kernels.integer.products import wide_products as wide_products
 from omnidemo.backends.kernels.memory.chain import chain, follow, learn_chain
 from omnidemo.backends.kernels.memory.copies import enter
 from omnidemo.backends.kernels.noise_kernel import noise, race

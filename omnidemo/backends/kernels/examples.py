@@ -35,7 +35,7 @@ def whole(*shape: int) -> Whole:
 
 ROWS = zeros(2, 3)[:, :2]  # that lie apart
 WEIGHT = zeros(4, 4)  # as many as the largest matrix needs
-MATRICES = np.array([(FLOAT32, WEIGHT.ctypes.data, 4 if i < 8 else 1, 0) for i in range(9)])
+MATRICES = np.array([(FLOAT32, WEIGHT.ctypes.data, 4 if i < 8 else 1) for i in range(9)])
 KEPT = zeros(2, SPAN, 4)  # keys and values
 MODEL = Model(
     Cache(KEPT.ctypes.data, 4, 1, SPAN, 4),

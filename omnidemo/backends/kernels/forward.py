@@ -11,15 +11,8 @@ from numba import carray, njit
 from omnidemo.backends.call_layout import Array, Cache, Model, Scores, Whole, Workers
 from omnidemo.backends.kernels import examples
 from omnidemo.backends.kernels.attention_kernel import PART, join, layer_of, write
-from omnidemo.backends.kernels.integer.products import (
-    OF_BYTES,
-    OF_WORDS,
-    Bytes,
-    Words,
-    quantize_bytes,
-    quantize_words,
-)
 from omnidemo.backends.kernels.integer.products import WIDTH as BLOCK_WIDTH
+from omnidemo.backends.kernels.integer.products import quantize_rows
 from omnidemo.backends.kernels.layers import (
     ATTENTION,
     BIAS,
@@ -64,7 +57,7 @@ from omnidemo.backends.kernels.layers import (
 from omnidemo.backends.kernels.outlined import outlined
 from omnidemo.backends.kernels.rows_kernel import FAST, append, compiled, int64
 from omnidemo.backends.kernels.work_queue import add, look, next_task, offer, pointer, sched_yield
-from omnidemo.backends.packed_forms import COLUMNS, INT8, INT16
+from omnidemo.backends.packed_forms import COLUMNS, INT8
 from omnidemo.backends.thread_pool import (
     AWAKE,
     BUSY,
@@ -176,10 +169,7 @@ def quantize(queue: Queue, matrices: Whole, x: Array, out: Array) -> None:
     for which in range(len(matrices)):
         if matrices[which, FORM] >= INT8:
             queue[QUANTIZED] = out.ctypes.data
-            if matrices[which, FORM] < INT16:
-                quantize_bytes(x, Bytes(int64(out.ctypes.data), int64(OF_BYTES)))
-            else:
-                quantize_words(x, Words(int64(out.ctypes.data), int64(OF_WORDS)))
+            quantize_rows(x, int64(out.ctypes.data))
             return
 
 

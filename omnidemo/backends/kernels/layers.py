@@ -14,18 +14,11 @@ from numba import carray
 from omnidemo.backends.call_layout import Array, Cache, Whole
 from omnidemo.backends.kernels.attention_kernel import PART, Queries, attend, put, rotate, write
 from omnidemo.backends.kernels.gemm import multiply_bfloat16, multiply_float32
-from omnidemo.backends.kernels.integer.products import (
-    OF_BYTES,
-    OF_WORDS,
-    Bytes,
-    Words,
-    multiply_bytes,
-    multiply_words,
-)
+from omnidemo.backends.kernels.integer.products import multiply_integers
 from omnidemo.backends.kernels.packed_gemm import SIZES, Records, multiply_records, unpack_one
 from omnidemo.backends.kernels.rows_kernel import append, compiled, exponential, int64, write_stats
 from omnidemo.backends.kernels.work_queue import pointer
-from omnidemo.backends.packed_forms import BFLOAT16, COLUMNS, FLOAT32, INT8, INT16
+from omnidemo.backends.packed_forms import BFLOAT16, COLUMNS, FLOAT32, INT8
 from omnidemo.backends.packed_forms import ROWS as RECORD_ROWS
 from omnidemo.backends.thread_pool import WORK, Queue
 
@@ -39,8 +32,7 @@ SUMS = WORK + 18  # of attention: where the sums of parts are written, or 0
 QUANTIZED = WORK + 19  # what a product reads in whole numbers
 NUMBER = WORK + 20  # bytes of a number of the cache
 BLOCK = 8  # rows whose attention is computed together
-# A matrix as a row of the table: its form, address and rows; for INT16 the address of its product function.
-FORM, ADDRESS, COUNT, PRODUCTS, ENTRY = range(5)
+FORM, ADDRESS, COUNT, ENTRY = range(4)  # a matrix as a row of the table: its form, address and rows
 
 
 class Rows(NamedTuple):
@@ -75,13 +67,8 @@ def multiply_rows(matrix: Whole, begin: int, end: int, x: Read, out: Rows) -> No
         multiply_bfloat16(carray(pointer(address), (n, k), np.uint16), rows, made)
     elif form < INT8:
         multiply_records(Records(form, address, n, k // COLUMNS), rows, made)
-    elif form < INT16:
-        multiply_bytes(
-            Records(form - INT8, address, n, k // COLUMNS), Bytes(x.quantized, int64(OF_BYTES)), made
-        )
     else:
-        records, blocks = Records(form - INT16, address, n, k // COLUMNS), Words(x.quantized, int64(OF_WORDS))
-        multiply_words(matrix[PRODUCTS], records, blocks, made)
+        multiply_integers(Records(form - INT8, address, n, k // COLUMNS), x.quantized, made)
 
 
 @compiled

@@ -24,7 +24,7 @@ from omnidemo.core.config.answer_options import (
 from omnidemo.core.config.learning_settings import LearningSettings
 from omnidemo.core.config.refusals import check_text, refusal
 
-Arithmetic = Literal["float32", "int8", "int16"]
+Arithmetic = Literal["float32", "int8"]
 ARITHMETIC: Arithmetic = "int8"  # of packed weights on a CPU, where nobody asks for another
 MOST_THREADS = 4 * (os.cpu_count() or 1)
 
@@ -67,9 +67,8 @@ class Settings(LearningSettings):
         " target's are read as its GGUF file packs them, else in bfloat16 where that is exact (auto: if it"
         " decodes faster so).")
     arithmetic: Arithmetic = Field(ARITHMETIC, description=
-        "How a target on a CPU multiplies weights that its GGUF file packs: in float32; in int8, with"
-        " activations of eight bits, which is faster and moves its probabilities a little; or in int16,"
-        " between the two in speed, whose choices part from float32's at near-ties alone.")
+        "How a target on a CPU multiplies weights that its GGUF file packs: in float32; or in int8, with"
+        " activations of eight bits, which is faster and moves its probabilities a little.")
     threads: int = Field(0, ge=0, le=MOST_THREADS, description=
         "CPU threads of a forward pass; 0 picks the cores, up to 8, or by the model's size where torch"
         " computes.")

@@ -164,7 +164,7 @@ class _Check:
         self.weights = {
             name: one.detach().numpy() for name, one in reference.named_parameters(remove_duplicate=False)
         }
-        self.held, self.size = runner.named(passes.form), integer.BYTES.get(runner.arithmetic)
+        self.held, self.integers = runner.named(passes.form), runner.arithmetic == "int8"
         runner.extend_rope(SPAN)
         self.cache = np.zeros((1, 2, runner.kv_heads, SPAN, runner.head_dim), np.float32)
         self.model = passes.model(self.cache)  # of all layers
@@ -196,12 +196,12 @@ class _Check:
         self._products(report, "", None, products[6:], place + 6)
         last = number + 1 == self.passes.runner.depth
         following = "model.norm" if last else f"model.layers.{number + 1}.input_layernorm"
-        if self.size is None:  # integer sums were compared with numpy's
+        if not self.integers:  # integer sums were compared with numpy's
             report.note(f"{name}, output", self._whole(number), self._normed(seen.read[following]))
 
     def _attention(self, report: LayerReport, number: int, before: bool) -> None:
         """Compare the keys and values of a layer, or its rows behind the output matrix."""
-        if self.size is not None:
+        if self.integers:
             return
         name, count = f"model.layers.{number}", len(self.seen.ids)
         none = np.zeros(self.weights[f"{name}.{PRODUCTS[6]}.weight"].shape, np.float32)
@@ -216,7 +216,7 @@ class _Check:
 
     def _weight(self, report: LayerReport, name: str) -> None:
         """Compare a weight; integer forms hold the file's own numbers."""
-        if self.size is None:
+        if not self.integers:
             held = self.held[name]
             values = held.values() if isinstance(held, PackedMatrix) else held
             report.note(name, values, self.weights[name], 0.0)
@@ -238,8 +238,8 @@ class _Check:
             if norm and not number:
                 report.note(norm, read, self.seen.written[norm])
             held = self.held[matrix]
-            if self.size is not None and isinstance(held, PackedMatrix):
-                report.note(f"{name}, product", got, integer.multiply(held, read, self.size), 0.0)
+            if self.integers and isinstance(held, PackedMatrix):
+                report.note(f"{name}, product", got, integer.multiply(held, read), 0.0)
             else:
                 report.note(f"{name}, product", got, read @ self.weights[matrix].T)
 
@@ -285,6 +285,6 @@ class _Check:
         return (x / root).astype(np.float32)
 
 
-def _row(matrix: Array) -> tuple[int, int, int, int]:
+def _row(matrix: Array) -> tuple[int, int, int]:
     """A float32 matrix as a row of the table."""
-    return FLOAT32, matrix.ctypes.data, len(matrix), 0
+    return FLOAT32, matrix.ctypes.data, len(matrix)

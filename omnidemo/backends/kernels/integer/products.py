@@ -1,13 +1,9 @@
 """Products of rows with packed weights in whole numbers. The activations of a product are quantized once, for
-all matrices that read them.
-
-Activations of one byte and of two bytes are arguments of different types, so code is compiled for each. The
-code for two bytes is compiled at its first use.
-"""
+all matrices that read them."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numba import types
@@ -18,8 +14,8 @@ from omnidemo.backends.call_layout import Array
 from omnidemo.backends.kernels import examples
 from omnidemo.backends.kernels.gemm import INDEX
 from omnidemo.backends.kernels.integer.sets import best
-from omnidemo.backends.kernels.integer.tiles import block_of, quantize_block, tile
-from omnidemo.backends.kernels.outlined import address_of, called_at, intrinsic, outlined
+from omnidemo.backends.kernels.integer.tiles import BLOCK, quantize_block, tile
+from omnidemo.backends.kernels.outlined import intrinsic, outlined
 from omnidemo.backends.kernels.packed_gemm import SIZES, Records, exactly
 from omnidemo.backends.kernels.rows_kernel import append
 from omnidemo.backends.packed_forms import CENTRED, COLUMNS, LAYOUTS, ROWS
@@ -28,41 +24,22 @@ WAY = best(processor.has)
 MOST = WAY.most
 TOGETHER = 3  # strips of x that are multiplied with the records in the first cache
 PANEL = 2**18  # bytes of records in the second cache with which all of x is multiplied
-OF_BYTES, OF_WORDS = block_of(1), block_of(2)  # bytes of a block
-WIDTH = OF_WORDS // 4  # float32 numbers that take as much room as the larger block
-
-
-class Bytes(NamedTuple):
-    """Blocks of one-byte activations: their address, and the bytes of a block."""
-
-    address: int
-    block: int
-
-
-class Words(NamedTuple):
-    """Blocks of two-byte activations."""
-
-    address: int
-    block: int
-
-
-ACTIVATION = {Bytes: 1, Words: 2}  # bytes of it
-Blocks = Bytes | Words
+WIDTH = BLOCK // 4  # float32 numbers that take as much room as a block
 
 
 @exactly
-def quantize(x: Array, out: Blocks) -> None:
-    """Write the rows of x [rows, k] as blocks, k / 32 for each row."""
+def quantize(x: Array, out: int) -> None:
+    """Write the rows of x [rows, k] to an address as blocks, k / 32 for each row."""
     for which in range(x.shape[0] * x.shape[1] // COLUMNS):
-        quantize_at(out, x.ctypes.data + 4 * COLUMNS * which, out.address + out.block * which)
+        quantize_at(x.ctypes.data + 4 * COLUMNS * which, out + BLOCK * which)
 
 
 @exactly
-def multiply(given: Records, x: Blocks, out: Array) -> None:
-    """out [m, n] = x · Wᵀ for the blocks of m rows. The rows of `out` may be strided."""
+def multiply(given: Records, x: int, out: Array) -> None:
+    """out [m, n] = x · Wᵀ for the blocks of m rows at the address x. The rows of `out` may be strided."""
     count, form = len(out), given.form
     groups, step = (given.rows + ROWS - 1) // ROWS, given.blocks * SIZES[form]
-    strips, each = (count + MOST - 1) // MOST, given.blocks * x.block
+    strips, each = (count + MOST - 1) // MOST, given.blocks * BLOCK
     together = strips if strips <= TOGETHER else 1
     at_once = groups if strips <= TOGETHER else max(1, PANEL // step)
     apart = out.strides[0]
@@ -77,36 +54,32 @@ def multiply(given: Records, x: Blocks, out: Array) -> None:
                 for which in range(begin, begin + together):
                     low, high = which * count // strips, (which + 1) * count // strips
                     record = given.address + group * step
-                    row, place = x.address + low * each, to + low * lines
-                    strip(x, form, high - low, record, given.blocks, row, place, each, lines)
+                    row, place = x + low * each, to + low * lines
+                    strip(form, high - low, record, given.blocks, row, place, each, lines)
     for row in range(len(last)):
         append(out[row], given.rows - given.rows % ROWS, last[row, : given.rows % ROWS])
 
 
 @intrinsic
-def quantize_at(typing: Any, kind: Any, x: Any, out: Any) -> Any:
-    """Quantize the 32 columns at an address to a block of this kind at another address."""
-    size = ACTIVATION[kind.instance_class]
+def quantize_at(typing: Any, x: Any, out: Any) -> Any:
+    """Quantize the 32 columns at an address to a block at another address."""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        places = [builder.inttoptr(one, cgutils.voidptr_t) for one in arguments[1:]]
-        quantize_block(builder, places[0], places[1], size)
+        quantize_block(builder, *(builder.inttoptr(one, cgutils.voidptr_t) for one in arguments))
         return context.get_dummy_value()
 
-    return types.void(kind, types.int64, types.int64), code
+    return types.void(types.int64, types.int64), code
 
 
 @intrinsic
 def strip(
-    typing: Any, kind: Any, form: Any, rows: Any, records: Any, blocks: Any, x: Any, out: Any, each: Any,
-    apart: Any,
-) -> Any:  # fmt: skip
+    typing: Any, form: Any, rows: Any, records: Any, blocks: Any, x: Any, out: Any, each: Any, apart: Any
+) -> Any:
     """out [r, 0 … 15] = x · Wᵀ for 1 to MOST rows of blocks and the sixteen rows of W, all at addresses;
     `each` and `apart` bytes from one row of x and of `out` to the next."""
-    size = ACTIVATION[kind.instance_class]
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        _, form, rows, records, blocks, x, out, each, apart = arguments
+        form, rows, records, blocks, x, out, each, apart = arguments
         records, x, out = (builder.inttoptr(one, cgutils.voidptr_t) for one in (records, x, out))
         after = builder.append_basic_block()
         choice = builder.switch(builder.add(builder.mul(form, INDEX(MOST + 1)), rows), after)
@@ -114,23 +87,15 @@ def strip(
             for count in range(1, MOST + 1):
                 with builder.goto_block(builder.append_basic_block()):
                     choice.add_case(INDEX(number * (MOST + 1) + count), builder.block)
-                    name = f"omnidemo_integer_{size}_{number}_{count}"
-                    made = tile(builder.module, name, layout, count, WAY, size)
+                    name = f"omnidemo_integer_{number}_{count}"
+                    made = tile(builder.module, name, layout, count, WAY)
                     builder.call(made, [records, blocks, x, out, each, apart])
                     builder.branch(after)
         builder.position_at_end(after)
         return context.get_dummy_value()
 
-    return types.void(kind, *[types.int64] * 8), code
+    return types.void(*[types.int64] * 8), code
 
 
-quantize_bytes = outlined(quantize, examples.WEIGHT, Bytes(0, 0))
-quantize_words = outlined(quantize, examples.WEIGHT, Words(0, 0))
-multiply_bytes = outlined(multiply, Records(CENTRED, 0, 0, 0), Bytes(0, 0), examples.ROWS)
-WIDE = Records(CENTRED, 0, 0, 0), Words(0, 0), examples.ROWS
-multiply_words = called_at(multiply, *WIDE)
-
-
-def wide_products() -> int:
-    """The address that `multiply_words` calls. Missing machine code is compiled now."""
-    return address_of(multiply, *WIDE)
+quantize_rows = outlined(quantize, examples.WEIGHT, 0)
+multiply_integers = outlined(multiply, Records(CENTRED, 0, 0, 0), 0, examples.ROWS)

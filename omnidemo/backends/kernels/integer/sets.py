@@ -1,10 +1,8 @@
 """How processors add products of codes and activations: one table of instruction sets.
 
 All sets give the same sums, because whole numbers are exact unless they overflow. Codes are unsigned bytes,
-`bits` wide; activations are −127 … 127 or −32,767 … 32,767. Each lane of a vector has a word of four codes.
-The activations are the same in every lane: a word of four bytes, or two words of two 16-bit numbers, for
-columns 0 and 2 and for 1 and 3. A mask, and a shift for the second, makes pairs of 16 bits of a word of
-codes.
+`bits` wide; activations are −127 … 127. Each lane of a vector has a word of four codes. The activations are
+the same in every lane, a word of four bytes.
 """
 
 from __future__ import annotations
@@ -43,16 +41,9 @@ def call(builder: Any, name: str, result: Any, *given: Any) -> Any:
 
 
 class Sums:
-    """The sums of some columns in one vector. `split` makes the words of four columns, `add` adds one,
-    `value` is the sum."""
+    """The sums of some columns in one vector. `add` adds four columns, `value` is the sum."""
 
     centred = False  # whether they are of the code minus the layout's zero
-    size = 1  # bytes of an activation
-
-    @classmethod
-    def split(cls, builder: Any, codes: Any) -> list[Any]:
-        """The words that four codes are multiplied as."""
-        return [codes]
 
     def __init__(self, builder: Any, lanes: int, layout: Layout) -> None:
         self.builder, self.bits = builder, layout.bits
@@ -128,55 +119,15 @@ class Words(Sums):
             self.total = builder.add(self.total, builder.mul(code, number))
 
 
-class WideSums(Sums):
-    """Sums with 16-bit activations. Two products are at most 2 · 255 · 32,767, and the 32 of a block 267
-    millions: below 2³¹."""
-
-    size = 2
-
-    @classmethod
-    def split(cls, builder: Any, codes: Any) -> list[Any]:
-        low = constant(codes.type, 0x00FF00FF)
-        return [builder.and_(codes, low), builder.and_(builder.lshr(codes, constant(codes.type, 8)), low)]
-
-
-class WideDots(WideSums):
-    """One instruction: two products of 16-bit numbers, added to a word."""
-
-    def add(self, codes: Any, x: Any) -> None:
-        name = f"llvm.x86.avx512.vpdpwssd.{32 * self.words.count}"
-        self.total = call(self.builder, name, self.words, self.total, codes, x)
-
-
-class WidePairs(WideSums):
-    """The same by two instructions."""
-
-    def add(self, codes: Any, x: Any) -> None:
-        codes, x = (self.builder.bitcast(one, self.pairs) for one in (codes, x))
-        more = call(self.builder, "llvm.x86.avx2.pmadd.wd", self.words, codes, x)
-        self.total = self.builder.add(self.total, more)
-
-
-class WideWords(WideSums):
-    """For every processor: one column after the other."""
-
-    def add(self, codes: Any, x: Any) -> None:
-        builder, half = self.builder, constant(self.words, 16)
-        low = builder.ashr(builder.shl(x, half), half)
-        of_low, of_high = builder.and_(codes, constant(self.words, 0xFFFF)), builder.lshr(codes, half)
-        for code, number in ((of_low, low), (of_high, builder.ashr(x, half))):
-            self.total = builder.add(self.total, builder.mul(code, number))
-
-
 class Instructions(NamedTuple):
     """One instruction set: the features that it needs, lanes of a vector, rows of x whose sums fit into the
-    registers, and the class of sums by bytes of an activation."""
+    registers, and the class of sums."""
 
     name: str
     needs: tuple[str, ...]
     lanes: int
     most: int
-    sums: dict[int, type[Sums]]
+    sums: type[Sums]
 
     @property
     def halves(self) -> bool:
@@ -186,10 +137,10 @@ class Instructions(NamedTuple):
 
 # the fastest first; the last one needs nothing
 SETS = (
-    Instructions("avx512-vnni", ("avx512f", "avx512bw", "avx512vnni", "f16c"), 16, 8, {1: Dots, 2: WideDots}),
-    Instructions("avx-vnni", ("avx2", "avxvnni", "f16c"), 8, 6, {1: Dots, 2: WideDots}),
-    Instructions("avx2", ("avx2", "f16c"), 8, 6, {1: Pairs, 2: WidePairs}),
-    Instructions("any", (), 8, 4, {1: Words, 2: WideWords}),
+    Instructions("avx512-vnni", ("avx512f", "avx512bw", "avx512vnni", "f16c"), 16, 8, Dots),
+    Instructions("avx-vnni", ("avx2", "avxvnni", "f16c"), 8, 6, Dots),
+    Instructions("avx2", ("avx2", "f16c"), 8, 6, Pairs),
+    Instructions("any", (), 8, 4, Words),
 )
 
 

@@ -2,8 +2,7 @@
 compute; `products.py` calls them.
 
 Quantized activations lie in blocks: 32 codes, the scale, the sum of the codes in float32, and the sums of
-either half, for codes with a zero in the middle of their range. Four columns of two-byte codes lie in the
-order 0, 2, 1, 3.
+either half, for codes with a zero in the middle of their range.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import Any
 from llvmlite import ir
 from numba.core import cgutils
 
-from omnidemo.backends.arithmetic.integer import LEAST, TOPS
+from omnidemo.backends.arithmetic.integer import LEAST, TOP
 from omnidemo.backends.kernels.gemm import AHEAD, BYTE, INDEX, REAL, _fetch, _function
 from omnidemo.backends.kernels.integer.sets import (
     I32,
@@ -27,19 +26,13 @@ from omnidemo.backends.kernels.integer.sets import (
 from omnidemo.backends.kernels.packed_tiles import Block, block_at, number
 from omnidemo.backends.packed_forms import COLUMNS, ROWS, Layout
 
-SCALE, SUM, HALVES = 0, 4, 8  # where the numbers of a block begin, behind its codes
-NUMBERS = 16  # bytes of them
+# where the numbers of a block begin, behind its codes, and bytes of a block
+SCALE, SUM, HALVES, BLOCK = COLUMNS, COLUMNS + 4, COLUMNS + 8, COLUMNS + 16
 
 
-def block_of(size: int) -> int:
-    """Bytes of a block of activations of `size` bytes."""
-    return COLUMNS * size + NUMBERS
-
-
-def tile(module: Any, name: str, layout: Layout, count: int, way: Instructions, size: int) -> Any:
-    """A function that computes sixteen columns of `out` for `count` rows of x with activations of `size`
-    bytes. Its arguments: records, their number, x, `out`, and the bytes from one row of x, and of `out`, to
-    the next."""
+def tile(module: Any, name: str, layout: Layout, count: int, way: Instructions) -> Any:
+    """A function that computes sixteen columns of `out` for `count` rows of x. Its arguments: records, their
+    number, x, `out`, and the bytes from one row of x, and of `out`, to the next."""
     function, builder = _function(module, name, BYTE, INDEX, BYTE, BYTE, INDEX, INDEX)
     if builder is None:
         return function
@@ -61,8 +54,8 @@ def tile(module: Any, name: str, layout: Layout, count: int, way: Instructions, 
             record = block_at(builder, layout, records, at)
             if first == 0:
                 _fetch(builder, builder.gep(record.begin, [INDEX(AHEAD)]), layout.block.itemsize)
-            given = [builder.gep(row, [builder.mul(at, INDEX(block_of(size)))]) for row in rows]
-            _add_block(builder, layout, way, size, record, given, some, totals)
+            given = [builder.gep(row, [builder.mul(at, INDEX(BLOCK))]) for row in rows]
+            _add_block(builder, layout, way, record, given, some, totals)
         for place, row in zip(to, totals, strict=True):
             for part, total in zip(some, row, strict=True):
                 where = builder.gep(place, [INDEX(4 * part)])
@@ -76,29 +69,23 @@ def _add_block(
     builder: Any,
     layout: Layout,
     way: Instructions,
-    size: int,
     record: Block,
     x: list[Any],
     parts: list[int],
     totals: Any,
 ) -> None:
     """Add the products of 32 columns with a block of each row of x to the totals [rows][parts]."""
-    lanes, make, behind = way.lanes, way.sums[size], COLUMNS * size
+    lanes, make = way.lanes, way.sums
     reals = lanes_of(REAL, lanes)
     found: list[list[Any]] = [[None] * len(parts) for _ in x]
     for scale in range(layout.scales):
         sums = [[make(builder, lanes, layout) for _ in parts] for _ in x]
         for quad in quads(layout, scale):
-            codes = [
-                make.split(builder, _codes(builder, layout, record.begin, quad, part, lanes))
-                for part in parts
-            ]
+            codes = [_codes(builder, layout, record.begin, quad, part, lanes) for part in parts]
             for row, given in zip(sums, x, strict=True):
-                for word in range(size):
-                    place = 4 * (size * quad + word)
-                    some = spread(builder, _loaded(builder, given, place, I32), lanes)
-                    for one, code in zip(row, codes, strict=True):
-                        one.add(code[word], some)
+                some = spread(builder, _loaded(builder, given, 4 * quad, I32), lanes)
+                for one, code in zip(row, codes, strict=True):
+                    one.add(code, some)
         scales, minima = (
             [
                 number(builder, layout, record, scale, part, minimum=minimum, lanes=lanes, direct=way.halves)
@@ -109,9 +96,9 @@ def _add_block(
         for at, given in enumerate(x):
             less = None
             if layout.zero and not sums[at][0].centred:
-                less = spread(builder, _less(builder, layout, given, behind, scale), lanes)
+                less = spread(builder, _less(builder, layout, given, scale), lanes)
             if layout.minima:
-                of_all = spread(builder, _sum(builder, layout, given, behind, scale), lanes)
+                of_all = spread(builder, _sum(builder, layout, given, scale), lanes)
             for part in range(len(parts)):
                 total = sums[at][part].value()
                 total = total if less is None else builder.sub(total, less)
@@ -122,7 +109,7 @@ def _add_block(
                     more = builder.fadd(more, builder.fmul(of_all, minima[part]))
                 found[at][part] = more
     for given, row, places in zip(x, found, totals, strict=True):
-        own = spread(builder, _loaded(builder, given, behind + SCALE, REAL), lanes)
+        own = spread(builder, _loaded(builder, given, SCALE, REAL), lanes)
         for more, place in zip(row, places, strict=True):
             builder.store(builder.fadd(builder.load(place), builder.fmul(more, own)), place)
 
@@ -132,18 +119,18 @@ def _loaded(builder: Any, place: Any, offset: int, kind: Any, align: int = 4) ->
     return builder.load(builder.bitcast(place, kind.as_pointer()), align=align)
 
 
-def _less(builder: Any, layout: Layout, x: Any, behind: int, scale: int) -> Any:
-    """The layout's zero · the sum of a scale's activations; the numbers of a block lie `behind` its codes."""
+def _less(builder: Any, layout: Layout, x: Any, scale: int) -> Any:
+    """The layout's zero · the sum of a scale's activations."""
     some = range(2) if layout.scales == 1 else [scale]
-    halves = [_loaded(builder, x, behind + HALVES + 4 * half, I32) for half in some]
+    halves = [_loaded(builder, x, HALVES + 4 * half, I32) for half in some]
     return builder.mul(builder.add(*halves) if len(halves) > 1 else halves[0], I32(layout.zero))
 
 
-def _sum(builder: Any, layout: Layout, x: Any, behind: int, scale: int) -> Any:
+def _sum(builder: Any, layout: Layout, x: Any, scale: int) -> Any:
     """The sum of a scale's activations in float32."""
     if layout.scales == 1:
-        return _loaded(builder, x, behind + SUM, REAL)
-    return builder.sitofp(_loaded(builder, x, behind + HALVES + 4 * scale, I32), REAL)
+        return _loaded(builder, x, SUM, REAL)
+    return builder.sitofp(_loaded(builder, x, HALVES + 4 * scale, I32), REAL)
 
 
 def _codes(builder: Any, layout: Layout, record: Any, quad: int, part: int, lanes: int) -> Any:
@@ -166,9 +153,9 @@ def _codes(builder: Any, layout: Layout, record: Any, quad: int, part: int, lane
     return builder.or_(taken(layout.place(quad), 4, 0), taken(layout.upper_place(quad), layout.upper, 4))
 
 
-def quantize_block(builder: Any, x: Any, out: Any, size: int) -> None:
-    """Quantize 32 columns of a row to a block with codes of `size` bytes."""
-    top = REAL(float(TOPS[size]))
+def quantize_block(builder: Any, x: Any, out: Any) -> None:
+    """Quantize 32 columns of a row to a block."""
+    top = REAL(float(TOP))
     reals, words = lanes_of(REAL, COLUMNS), lanes_of(I32, COLUMNS)
     values = _loaded(builder, x, 0, reals)
     # the bits of non-negative numbers sort like the numbers
@@ -184,11 +171,7 @@ def quantize_block(builder: Any, x: Any, out: Any, size: int) -> None:
     near = builder.fadd(builder.fmul(values, spread(builder, factor, COLUMNS)), large)
     codes = builder.sub(builder.bitcast(near, words), builder.bitcast(large, words))
     codes = builder.select(spread(builder, there, COLUMNS), codes, ir.Constant(words, None))
-    small = builder.trunc(codes, lanes_of(ir.IntType(8 * size), COLUMNS))
-    if size == 2:
-        order = [4 * (at // 4) + (0, 2, 1, 3)[at % 4] for at in range(COLUMNS)]
-        order = ir.Constant(lanes_of(I32, COLUMNS), order)
-        small = builder.shuffle_vector(small, ir.Constant(small.type, ir.Undefined), order)
+    small = builder.trunc(codes, lanes_of(ir.IntType(8), COLUMNS))
     builder.store(small, builder.bitcast(out, small.type.as_pointer()), align=4)
     halves = []
     for begin in (0, COLUMNS // 2):
@@ -197,5 +180,5 @@ def quantize_block(builder: Any, x: Any, out: Any, size: int) -> None:
         halves.append(call(builder, f"llvm.vector.reduce.add.v{COLUMNS // 2}i32", I32, half))
     total = builder.sitofp(builder.add(*halves), REAL)
     for offset, value in ((SCALE, scale), (SUM, total), (HALVES, halves[0]), (HALVES + 4, halves[1])):
-        place = builder.gep(out, [INDEX(COLUMNS * size + offset)])
+        place = builder.gep(out, [INDEX(offset)])
         builder.store(value, builder.bitcast(place, value.type.as_pointer()), align=4)
