@@ -16,12 +16,12 @@ from omnidemo.backends import compile_kernels
 from omnidemo.backends.call_layout import NONE
 from omnidemo.backends.compiled_passes import choice_of, text_of
 from omnidemo.backends.fused_cache import FusedCache
-from omnidemo.decoding.backend import Acceptance, Draft, Pass, RoundPlan
+from omnidemo.decoding.backend import Acceptance, Draft, Judged, Pass, RoundPlan
 from omnidemo.decoding.contexts import DrafterContext
+from omnidemo.decoding.engine import RoundContext
 from omnidemo.decoding.method import Method
 from omnidemo.decoding.randomness import Sampler, SharedNoise
 from omnidemo.decoding.rollout import DRAWS, ProposalRule, Rollout, RolloutRequest
-from omnidemo.decoding.round import Judged, RoundContext
 from omnidemo.decoding.sampling import Probs
 
 
@@ -38,7 +38,7 @@ def roll_out(drafter: DrafterContext, order: RolloutRequest) -> Rollout | None:
 
 
 class RolledDraws:
-    """The draws of one round, see `decoding.round.Draws`."""
+    """The draws of one round, see `decoding.backend.Draws`."""
 
     def __init__(self) -> None:
         # ids before the draw, the id, its probability and distribution

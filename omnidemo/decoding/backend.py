@@ -1,7 +1,7 @@
 """The seam between a generation and whatever computes its rounds faster: the input and the result of one
 round, and the protocols.
 
-A round drafts, verifies and accepts; `decoding.round.reference_round` defines it. A `Backend` makes the draws
+A round drafts, verifies and accepts; `decoding.engine.make_round` defines it. A `Backend` makes the draws
 of a draft or judges a proposal faster, with equal results; where it returns None, the reference does. A
 faster pass belongs into a `KVCache`.
 """
@@ -17,8 +17,9 @@ from omnidemo.decoding.row_ops import RowStats
 from omnidemo.decoding.sampling import Logits, Probs
 
 if TYPE_CHECKING:
+    from omnidemo.decoding.engine import RoundContext
     from omnidemo.decoding.method import Method
-    from omnidemo.decoding.round import Draws, RoundContext
+    from omnidemo.decoding.rollout import ProposalRule
 
 Clock = Callable[[], float]  # seconds from some moment on
 
@@ -139,6 +140,28 @@ class RoundResult:
     logits: Logits  # [proposed + 1 or more, T], the target's, before penalties
     seconds: StageSeconds
     variation: float | None = None  # as in `Acceptance`
+
+    @property
+    def ids(self) -> list[int]:
+        """What is emitted."""
+        own = [] if self.next_token is None else [self.next_token]
+        return [*(slot.target_id for slot in self.slots[: self.accepted]), *own]
+
+
+class Draws(Protocol):
+    """Draws of a round that a backend makes early, with the reference's random numbers."""
+
+    def fill(
+        self, context: RoundContext, rule: Callable[[RoundContext], ProposalRule], budget: int, index: int
+    ) -> None:
+        """Called between two slots: the slots from place `index` on are drawn by this rule, for at most
+        `budget` drafter tokens."""
+        ...
+
+    def pop(self, context: RoundContext) -> tuple[int, float, Probs] | None:
+        """The next draw in the form of `RoundContext.draw`, with its random number used up; None where it was
+        not made."""
+        ...
 
 
 # An acceptance, and the target's probability of each proposed token and of the last one that was written

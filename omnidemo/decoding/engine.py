@@ -1,29 +1,65 @@
-"""prompt → draft → translate → verify → accept, correct → record: the loop of a generation, one `Round` at a
-time."""
+"""The loop of a generation, from top to bottom: `decode` plans a round, `make_round` drafts, verifies and
+accepts, and the rest of `decode` writes down what came of it. `RoundContext` is what a method works with.
+
+`make_round` is the reference: what a backend does faster has to be the same.
+"""
 
 from __future__ import annotations
 
 import codecs
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
-from omnidemo.core.offers import Offer
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
 from omnidemo.core.records import STAGES, FinishReason, Round, Token
-from omnidemo.decoding.backend import Backend, Clock, RoundPlan, RoundResult, Slot
-from omnidemo.decoding.draft_policy import DraftPolicy
-from omnidemo.decoding.method import Method
-from omnidemo.decoding.randomness import Randomness
+from omnidemo.decoding.backend import (
+    Acceptance,
+    Backend,
+    Clock,
+    Draft,
+    Draws,
+    Judged,
+    Pass,
+    RoundPlan,
+    RoundResult,
+    Slot,
+    StageSeconds,
+)
+from omnidemo.decoding.contexts import DrafterContext
+from omnidemo.decoding.draft_policy import DraftPolicy, State
+from omnidemo.decoding.randomness import Place, Randomness, Sampler, SharedNoise, draw_with_prob
 from omnidemo.decoding.render import discarded_tokens, emitted_tokens, new_ngrams
-from omnidemo.decoding.round import RoundContext, reference_round
-from omnidemo.decoding.sampling import RepetitionPenalty, SamplingParams
+from omnidemo.decoding.rollout import ProposalRule, token_by_token
+from omnidemo.decoding.row_ops import RowStats, softmax_, token_prob
+from omnidemo.decoding.sampling import (
+    Logits,
+    Probs,
+    RepetitionPenalty,
+    SamplingParams,
+    Seen,
+    as_array,
+    as_tensor,
+    highest,
+)
 from omnidemo.decoding.sources.copier import CopiedDraft
 from omnidemo.decoding.sources.memory_source import Source
-from omnidemo.decoding.state import DecodingState
+from omnidemo.decoding.state import DecodingState, TargetContext, target_probs
 from omnidemo.decoding.tracing import Tracer
 from omnidemo.vocabulary.ngram_cache import NgramCache
 from omnidemo.vocabulary.vocabulary_map import VocabularyMap
+
+if TYPE_CHECKING:
+    from omnidemo.decoding.method import Method
+
+
+class NotFinite(ArithmeticError):
+    """The drafter's logits are not finite, so nothing can be drawn from them."""
 
 
 @dataclass(slots=True)
@@ -87,8 +123,7 @@ class AnswerPlan:
 def decode(state: DecodingState, plan: AnswerPlan) -> Iterator[Round]:
     """Decode until an end token, a stop string or a limit, from a state that has been started with its
     prompt."""
-    method, policy, limits, copier = plan.method, plan.policy, plan.limits, plan.copier
-    backend, clock, tracer = plan.backend, plan.clock, plan.tracer
+    policy, limits, copier, clock = plan.policy, plan.limits, plan.copier, plan.clock
     context = _context(state, plan)
     answer = _Answer(state, plan, context.end_ids)
     index = 0
@@ -97,124 +132,47 @@ def decode(state: DecodingState, plan: AnswerPlan) -> Iterator[Round]:
         began = clock()
         most = min(limits.max_new_tokens - answer.emitted, state.target.free_positions)
         copied = copier.draft(state.target.ids, most - 1) if copier is not None else None
-        ahead = _plan(policy, state, method, most, index, copied)
+        ahead = _plan(policy, state, plan.method, most, index, copied)
         context.start = len(context.drafter.ids)
         planned = clock()
-        result = reference_round(context, method, ahead, clock, backend)
-        made = clock()
+        made = make_round(context, plan.method, ahead, clock, plan.backend)
+        judged = clock()
 
-        written = answer.until_stop(result)
-        _teach(policy, ahead, result)
+        _teach(policy, ahead, made)
+        result = answer.until_stop(made)
+        ids = result.ids
         if copier is not None and copied is not None:
-            copier.learn(copied, written.ids)
-        state.commit(context.start, written.result, written.ids, written.accepted)
+            copier.learn(copied, ids)
+        state.commit(context.start, result)
         committed = clock()
 
-        tokens = answer.add(written, ahead)
-        if tracer is not None:
+        tokens = answer.add(result, ahead)
+        if plan.tracer is not None:
             copies = [token.source == "copied" for token in tokens]
-            tracer.add(result.logits[: len(written.ids)], written.ids, written.accepted, copies)
+            plan.tracer.add(result.logits[: len(ids)], ids, result.accepted, copies)
         draft, verify, accept = result.seconds
-        stages = (planned - began + draft, verify, committed - made + accept, clock() - committed)
-        yield _record(index, ahead, written, tokens, stages, answer.reason, context, policy.offers())
+        stages = (planned - began + draft, verify, committed - judged + accept, clock() - committed)
+        yield Round(
+            index=index,
+            tokens=tuple(tokens),
+            discarded=tuple(discarded_tokens(result, context.map, context.sampling.greedy)),
+            draft_length=ahead.draft_length or len(ahead.copied),
+            drafted=result.drafted,
+            proposed=sum(slot.target_id >= 0 for slot in result.slots),
+            accepted=result.accepted,
+            judged=len(result.accept_probs),
+            ngram_hits=sum(
+                len(slot.draft_ids) != 1 and slot.match is None for slot in result.slots[: result.accepted]
+            ),
+            seconds={**dict(zip(STAGES, stages, strict=True)), "total": sum(stages)},
+            inserts=new_ngrams(result.next_token, context.map, context.ngrams),
+            finish_reason=answer.reason,
+            variation=result.variation,
+            offers=policy.offers(),
+        )
         index += 1
         if answer.reason is None and limits.cancelled():
             answer.reason = "cancelled"
-
-
-def _context(state: DecodingState, plan: AnswerPlan) -> RoundContext:
-    """What the method works with, from the state at the beginning of the answer."""
-    target, drafter, vocabulary, sampling = state.target, state.drafter, plan.map, plan.sampling
-    end_ids = frozenset((*vocabulary.target.roles.get("end", ()), *plan.limits.stop_ids(vocabulary)))
-    # The drafter may have read past the beginning of the answer; its own distribution may depend on that.
-    prompt = len(target.ids) - len(plan.limits.begun)
-    begin = (prompt, len(drafter.ids)) if sampling.penalty_scope == "answer" else (0, 0)
-    penalty = RepetitionPenalty(vocabulary, begin) if sampling.penalises else None
-    return RoundContext(
-        drafter, vocabulary, plan.ngrams, sampling, plan.rng, end_ids, penalty, prompt=prompt,
-        policy=plan.policy, target=target,
-    )  # fmt: skip
-
-
-class _Written(NamedTuple):
-    """The output of a round: `ids`, of which the first `accepted` were proposed; `own` is the target's own
-    token after these, None where there is none. A stop string also cuts `result`."""
-
-    result: RoundResult
-    ids: list[int]
-    accepted: int
-    own: int | None
-
-
-class _Answer:
-    """The text of an answer so far, and why it ends."""
-
-    def __init__(self, state: DecodingState, plan: AnswerPlan, end_ids: frozenset[int]) -> None:
-        self.state, self.limits, self.vocabulary = state, plan.limits, plan.map
-        self.end_ids, self.greedy = end_ids, plan.sampling.greedy
-        writes = plan.map.target.writes
-        self.text = "".join(state.decoder.decode(writes(token_id)) for token_id in plan.limits.begun)
-        self.emitted = 0
-        self.reason: FinishReason | None = "context" if state.target.free_positions < 1 else None
-
-    def until_stop(self, result: RoundResult) -> _Written:
-        """The output of a round, cut after a stop string."""
-        accepted, own = result.accepted, result.next_token
-        ids = [slot.target_id for slot in result.slots[:accepted]]
-        ids += [own] if own is not None else []
-        count = len(ids)
-        if self.limits.stop:
-            count = self.limits.until_stop(ids, self.text, self.vocabulary, self.state.decoder)
-        if count == len(ids):
-            return _Written(result, ids, accepted, own)
-        # proposals after the stop were neither accepted nor rejected
-        slots, probs = result.slots[:count], result.accept_probs[:count]
-        return _Written(replace(result, slots=slots, accept_probs=probs), ids[:count], count, None)
-
-    def add(self, written: _Written, plan: RoundPlan) -> list[Token]:
-        """Add the output of a round, and decide whether the answer ends; returns the tokens."""
-        result, ids, accepted, _ = written
-        decoder, plain = self.state.decoder, plan.draft_length == 0 and not plan.copied
-        tokens = emitted_tokens(result, ids, accepted, self.vocabulary, decoder, self.greedy, plain)
-        probs = [token.p for token in tokens]
-        if not math.isfinite(sum(probs)):
-            raise RuntimeError(
-                "the target's numbers are not finite here, so it cannot go on; load it in float32 or choose"
-                " another one"
-            )
-        self.emitted += len(ids)
-        self.text += "".join([token.text for token in tokens])
-        free = self.state.target.free_positions
-        ended = ids[-1] in self.end_ids
-        self.reason = "end" if ended else self.limits.finish_reason(self.text, self.emitted, free)
-        # bytes that never became a whole character
-        if self.reason is not None and (rest := decoder.decode(b"", True)):
-            tokens[-1] = replace(tokens[-1], text=tokens[-1].text + rest)
-        return tokens
-
-
-def _record(
-    index: int, plan: RoundPlan, written: _Written, tokens: Sequence[Token], stages: Sequence[float],
-    reason: FinishReason | None, context: RoundContext, offers: tuple[Offer, ...]
-) -> Round:  # fmt: skip
-    result, _, accepted, own = written
-    kept, greedy = result.slots[:accepted], context.sampling.greedy
-    return Round(
-        index=index,
-        tokens=tuple(tokens),
-        discarded=tuple(discarded_tokens(result, accepted, context.map, greedy)),
-        draft_length=plan.draft_length or len(plan.copied),
-        drafted=result.drafted,
-        proposed=sum(slot.target_id >= 0 for slot in result.slots),
-        accepted=accepted,
-        judged=len(result.accept_probs),
-        ngram_hits=sum(len(slot.draft_ids) != 1 and slot.match is None for slot in kept),
-        seconds={**dict(zip(STAGES, stages, strict=True)), "total": sum(stages)},
-        inserts=new_ngrams(own, context.map, context.ngrams),
-        finish_reason=reason,
-        variation=result.variation,
-        offers=offers,
-    )
 
 
 def _plan(
@@ -240,3 +198,270 @@ def _teach(policy: DraftPolicy, plan: RoundPlan, result: RoundResult) -> None:
         accepts = result.accept_probs[first : first + len(slots)]
         policy.learn([slot.draft_probs for slot in slots], accepts)
     policy.count(result.drafted, sum(slot.target_id >= 0 for slot in slots))
+
+
+def make_round(
+    context: RoundContext, method: Method, plan: RoundPlan, clock: Clock, backend: Backend | None = None
+) -> RoundResult:
+    """Draft, verify, accept: the definition of a round. A backend may draw and judge."""
+    target, began = context.target, clock()
+
+    # 1 Draft, and 2 translate: memory and the method propose target tokens.
+    context.draws = backend.draws(context, plan) if backend is not None else None
+    draft = method.propose(context, plan)
+    proposal, drafted_at = draft.proposal, clock()
+
+    # 3 Verify: one target pass over everything that was proposed.
+    read = target.verify(proposal, context.sampling.temperature)
+    verified_at = clock()
+
+    # 4 Accept from the left, correct the first rejection or add a bonus token.
+    known = backend.judge(context, method, draft, read) if backend is not None else None
+    judged, probs = known or _judged(context, method, draft, read)
+    seconds = StageSeconds(drafted_at - began, verified_at - drafted_at, clock() - verified_at)
+    return RoundResult(
+        draft.slots, judged.accepted, judged.token, judged.rejected, judged.accepts, probs, draft.drafted,
+        read.logits, seconds, judged.variation,
+    )  # fmt: skip
+
+
+def _judged(context: RoundContext, method: Method, draft: Draft, read: Pass) -> Judged:
+    proposal, penalty, scores = draft.proposal, context.penalty, read.logits
+    context.stats = read.stats if penalty is None else None
+    if penalty is not None:
+        scores = context.sampling.penalised(scores, penalty.of_target(context.target.ids, proposal))
+    if draft.slots:
+        judged = method.accept(context, draft, scores)
+    else:
+        judged = Acceptance(0, _undrafted_token(context, scores), False, [])
+    written = [*proposal[: judged.accepted], *([] if judged.token is None else [judged.token])]
+    return judged, target_probs(read, proposal, written)
+
+
+def _undrafted_token(context: RoundContext, scores: Logits) -> int:
+    """The target's own token in a round without a proposal."""
+    stats, sampling = context.stats, context.sampling
+    if sampling.greedy:
+        return stats.best()[0] if stats is not None else highest(scores[0])
+    return context.rng.draw(
+        stats.probs(0) if stats is not None and sampling.plain else sampling.probs(scores[0]),
+        context.place(0),
+    )
+
+
+class _Answer:
+    """The text of an answer so far, and why it ends."""
+
+    def __init__(self, state: DecodingState, plan: AnswerPlan, end_ids: frozenset[int]) -> None:
+        self.state, self.limits, self.vocabulary = state, plan.limits, plan.map
+        self.end_ids, self.greedy = end_ids, plan.sampling.greedy
+        writes = plan.map.target.writes
+        self.text = "".join(state.decoder.decode(writes(token_id)) for token_id in plan.limits.begun)
+        self.emitted = 0
+        self.reason: FinishReason | None = "context" if state.target.free_positions < 1 else None
+
+    def until_stop(self, result: RoundResult) -> RoundResult:
+        """A round cut after a stop string. Proposals after it were neither accepted nor rejected."""
+        if not self.limits.stop:
+            return result
+        ids = result.ids
+        count = self.limits.until_stop(ids, self.text, self.vocabulary, self.state.decoder)
+        if count == len(ids):
+            return result
+        slots, probs = result.slots[:count], result.accept_probs[:count]
+        return replace(result, slots=slots, accept_probs=probs, accepted=count, next_token=None)
+
+    def add(self, result: RoundResult, plan: RoundPlan) -> list[Token]:
+        """Add the output of a round, and decide whether the answer ends; returns the tokens."""
+        ids, decoder = result.ids, self.state.decoder
+        plain = plan.draft_length == 0 and not plan.copied
+        tokens = emitted_tokens(result, self.vocabulary, decoder, self.greedy, plain)
+        if not math.isfinite(sum(token.p for token in tokens)):
+            raise RuntimeError(
+                "the target's numbers are not finite here, so it cannot go on; load it in float32 or choose"
+                " another one"
+            )
+        self.emitted += len(ids)
+        self.text += "".join([token.text for token in tokens])
+        free = self.state.target.free_positions
+        ended = ids[-1] in self.end_ids
+        self.reason = "end" if ended else self.limits.finish_reason(self.text, self.emitted, free)
+        # bytes that never became a whole character
+        if self.reason is not None and (rest := decoder.decode(b"", True)):
+            tokens[-1] = replace(tokens[-1], text=tokens[-1].text + rest)
+        return tokens
+
+
+def _context(state: DecodingState, plan: AnswerPlan) -> RoundContext:
+    """What the method works with, from the state at the beginning of the answer."""
+    target, drafter, vocabulary, sampling = state.target, state.drafter, plan.map, plan.sampling
+    end_ids = frozenset((*vocabulary.target.roles.get("end", ()), *plan.limits.stop_ids(vocabulary)))
+    # The drafter may have read past the beginning of the answer; its own distribution may depend on that.
+    prompt = len(target.ids) - len(plan.limits.begun)
+    begin = (prompt, len(drafter.ids)) if sampling.penalty_scope == "answer" else (0, 0)
+    penalty = RepetitionPenalty(vocabulary, begin) if sampling.penalises else None
+    return RoundContext(
+        drafter, vocabulary, plan.ngrams, sampling, plan.rng, end_ids, penalty, prompt=prompt,
+        policy=plan.policy, target=target,
+    )  # fmt: skip
+
+
+@dataclass(slots=True, eq=False)
+class RoundContext:
+    """The tools of a method. One object serves a generation. Trie and weights do not change within a
+    round."""
+
+    drafter: DrafterContext
+    map: VocabularyMap
+    ngrams: NgramCache
+    sampling: SamplingParams
+    rng: Randomness
+    end_ids: frozenset[int]
+    penalty: RepetitionPenalty | None = None
+    start: int = 0  # drafter ids in the text before the round
+    # when a draft ends before its budget is used up
+    policy: DraftPolicy = field(default_factory=lambda: DraftPolicy(0))
+    # while the drafter drafts: ids that memory has proposed before it
+    lead: int = field(default=0, kw_only=True)
+    target: TargetContext = field(kw_only=True)
+    prompt: int = field(default=0, kw_only=True)  # target ids before the answer
+    stats: RowStats | None = None  # of this round's verification rows, where the pass returned them
+    draws: Draws | None = None  # of this round, made early
+
+    def logits(self) -> Tensor:
+        """The drafter's logits [D] after all its ids, with the repetition penalty."""
+        logits, seen = as_tensor(self.drafter.logits()), self.drafter_seen()
+        return logits if seen is None else self.sampling.penalised(logits, seen.there)
+
+    def drafter_seen(self) -> Seen | None:
+        """The drafter's ids so far, for the repetition penalty; None without one."""
+        return None if self.penalty is None else self.penalty.drafter.hold(self.drafter.ids, self.start)
+
+    def target_seen(self) -> Seen | None:
+        """The target's ids so far, likewise."""
+        ids = self.target.ids
+        return None if self.penalty is None else self.penalty.target.hold(ids, len(ids))
+
+    def masked(self, logit_mask: Tensor) -> Tensor:
+        """The logits [D] plus `logit_mask` [D], which is 0 for tokens that may be drawn and −∞ for others.
+        The mask precedes temperature and top-k, so that top-k counts only tokens that may be drawn."""
+        return self.logits() + logit_mask
+
+    def probs(self, logit_mask: Tensor) -> Probs:
+        """The drafter's distribution [D] over what `logit_mask` [D] allows."""
+        if self.penalty is None and self.sampling.plain and not self.sampling.greedy:
+            row = as_array(self.drafter.logits()) + as_array(logit_mask)
+            return softmax_(row, self.sampling.temperature)
+        return self.sampling.probs(self.masked(logit_mask))
+
+    def probs_after(self, slot: Slot, path: tuple[int, ...]) -> Probs:
+        """The drafter's distribution [D] over `readable` tokens after the slot's base and `path`, cached in
+        the slot."""
+        probs = slot.distributions.get(path)
+        if probs is None:
+            self.drafter.rollback(slot.base)
+            self.drafter.push(*path)
+            probs = self.probs(self.map.readable_logit_mask)
+            # no walk continues where numbers are not finite
+            if not 0.0 < float(probs.sum()) < float("inf"):
+                probs = torch.zeros_like(as_tensor(probs))
+            slot.distributions[path] = probs
+        return probs
+
+    def place(self, index: int) -> Place:
+        """The place of token `index` of this round, or of the drafter's draft."""
+        return Place(len(self.target.ids) - self.prompt + self.lead + index)
+
+    def draw(
+        self, logit_mask: Callable[[], Tensor], index: int = 0, path: tuple[int, ...] = (),
+        completed: Mapping[int, int] | None = None,
+    ) -> tuple[int, float, Probs]:  # fmt: skip
+        """(the next drafter token among those that `logit_mask()` [D] allows, its probability, its
+        distribution [D]), from a backend's early draws if there are any. At temperature 0 the third is
+        the masked logits, and the probability is that of their softmax. The token belongs to the slot at
+        place `index`, after a `path` of drafter ids. `completed`: drafter id → target id for tokens that
+        complete a target token after the path; not needed for an empty path. NotFinite where the logits give
+        no distribution."""
+        drawn, q, probs = self._drawn(logit_mask, index, path, completed)
+        if not 0.0 < q <= 2.0:  # NaN, or the result of infinite logits
+            raise NotFinite
+        return drawn, q, probs
+
+    def _drawn(
+        self, logit_mask: Callable[[], Tensor], index: int, path: tuple[int, ...],
+        completed: Mapping[int, int] | None,
+    ) -> tuple[int, float, Probs]:  # fmt: skip
+        if self.draws is not None and (made := self.draws.pop(self)) is not None:
+            return made
+        if self.sampling.greedy:
+            logits = self.masked(logit_mask())
+            drawn = highest(logits)
+            return drawn, token_prob(logits.numpy(), drawn), logits
+        probs, place = self.probs(logit_mask()), None
+        if self.rng.shared:
+            ends = completed or {}
+            ids = np.array([*ends], np.int64), np.array([*ends.values()], np.int64)
+            place = self.place(index)._replace(path=path, known=ids if path else self.map.directly)
+        return *draw_with_prob(self.rng, probs, place), probs
+
+    def readable_logit_mask(self) -> Tensor:
+        """[D]: 0 for `readable` drafter tokens, −∞ for the rest."""
+        return self.map.readable_logit_mask
+
+    def begin_slot(self, rule: Callable[[RoundContext], ProposalRule], budget: int, index: int = 0) -> None:
+        """Announce how the slots from place `index` on are drawn, and for how many drafter tokens, so that a
+        backend may draw several at once. Optional: it changes only who draws."""
+        if self.draws is not None:
+            self.draws.fill(self, rule, budget, index)
+
+    def keep_drafting(self, slot: Slot) -> bool:
+        """Whether another slot is drafted after this one, whose `draft_ids` are the drafter's newest ids."""
+        if not self.policy.watches:
+            return True
+        # Without the drafter's probabilities no rule can be applied, and the draft ends.
+        return bool(slot.draft_probs) and self._keep_drafting(slot.base, slot.draft_probs)
+
+    def _keep_drafting(self, base: int, draft_probs: Sequence[float]) -> bool:
+        states: list[State] = []
+        if self.policy.reads_states:
+            read = [self.drafter.state(base + depth) for depth in range(len(draft_probs))]
+            states = [state for state in read if state is not None]
+        return self.policy.keep_drafting(draft_probs, states)
+
+    @property
+    def noise(self) -> SharedNoise | None:
+        """The noise that target and drafter share; None without any, as at temperature 0."""
+        return self.rng if isinstance(self.rng, SharedNoise) and not self.sampling.greedy else None
+
+    def upcoming(self, count: int) -> NDArray[np.float64] | None:
+        """The next uniform numbers, without using them up; None where none are used."""
+        return self.rng.peek(count) if isinstance(self.rng, Sampler) and not self.sampling.greedy else None
+
+    def use_up(self, count: int) -> None:
+        """Count uniform numbers of `upcoming` as used."""
+        if isinstance(self.rng, Sampler) and not self.sampling.greedy:
+            self.rng.advance(count)
+
+    def draw_freely(self, budget: int) -> tuple[list[int], list[float], list[Probs]]:
+        """Draw and push up to `budget` drafter tokens, or to the end of the answer: their ids, probabilities
+        and distributions [D]."""
+        drawn: list[int] = []
+        q: list[float] = []
+        distributions: list[Probs] = []
+        while len(drawn) < budget and not (drawn and self.map.targets[drawn[-1]] in self.end_ids):
+            self.begin_slot(_freely, budget - len(drawn), len(drawn))
+            try:
+                token, probability, probs = self.draw(self.readable_logit_mask, len(drawn))
+            except NotFinite:
+                break
+            drawn.append(token)
+            q.append(probability)
+            distributions.append(probs)
+            self.drafter.push(token)
+            if self.policy.watches and not self._keep_drafting(len(self.drafter.ids) - 1, [probability]):
+                break
+        return drawn, q, distributions
+
+
+def _freely(context: RoundContext) -> ProposalRule:
+    return token_by_token(context.map.readable_logit_mask)

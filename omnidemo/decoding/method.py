@@ -9,8 +9,8 @@ from typing import ClassVar
 from torch import Tensor
 
 from omnidemo.decoding.backend import Acceptance, Draft, RoundPlan, Slot
+from omnidemo.decoding.engine import RoundContext
 from omnidemo.decoding.randomness import Randomness
-from omnidemo.decoding.round import RoundContext
 from omnidemo.decoding.sampling import Logits, Probs, as_tensor, chosen, highest_each
 from omnidemo.vocabulary.vocabulary_map import VocabularyMap
 

@@ -13,19 +13,17 @@ from omnidemo.vocabulary.vocabulary_map import VocabularyMap
 
 
 def emitted_tokens(
-    result: RoundResult, ids: Sequence[int], accepted: int, vocabulary: VocabularyMap,
-    decoder: codecs.IncrementalDecoder, greedy: bool,
+    result: RoundResult, vocabulary: VocabularyMap, decoder: codecs.IncrementalDecoder, greedy: bool,
     plain: bool,
 ) -> list[Token]:  # fmt: skip
-    """The tokens of a round's `ids`, of which the first `accepted` were proposed. `plain`: the round was
-    planned without a draft."""
+    """The tokens that a round emits. `plain`: it was planned without a draft."""
     tokens, texts, whole = [], vocabulary.target.shown, not decoder.getstate()[0]
-    for position, token_id in enumerate(ids):
+    for position, token_id in enumerate(result.ids):
         text = texts[token_id]
         if not whole or "\ufffd" in text:  # a part of a character
             text = decoder.decode(vocabulary.target.writes(token_id))
             whole = not decoder.getstate()[0]
-        if position < accepted:
+        if position < result.accepted:
             tokens.append(_proposed(result, position, text, vocabulary, greedy))
             continue
         pieces = vocabulary.spelling(token_id) or ()
@@ -45,11 +43,9 @@ def emitted_tokens(
     return tokens
 
 
-def discarded_tokens(
-    result: RoundResult, accepted: int, vocabulary: VocabularyMap, greedy: bool
-) -> Iterator[Token]:
-    """The proposals after the `accepted` ones: the rejected one first, then those that were never judged."""
-    for position in range(accepted, len(result.slots)):
+def discarded_tokens(result: RoundResult, vocabulary: VocabularyMap, greedy: bool) -> Iterator[Token]:
+    """The proposals after the accepted ones: the rejected one first, then those that were never judged."""
+    for position in range(result.accepted, len(result.slots)):
         token_id = result.slots[position].target_id
         if token_id >= 0:
             yield _proposed(result, position, vocabulary.target.shown[token_id], vocabulary, greedy)

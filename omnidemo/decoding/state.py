@@ -49,9 +49,9 @@ class DecodingState:
         self.decoder = codecs.getincrementaldecoder("utf-8")("replace")
         return kept
 
-    def commit(self, start: int, result: RoundResult, ids: Sequence[int], accepted: int) -> None:
-        """Apply a round that began at `start` drafter ids and emits the target `ids`, of which the first
-        `accepted` were proposed."""
+    def commit(self, start: int, result: RoundResult) -> None:
+        """Apply a round that began at `start` drafter ids."""
+        ids, accepted = result.ids, result.accepted
         self.target.append(ids)
         # Accepted tokens after the last one that ends with a drafter token are spelled anew.
         while accepted and not result.slots[accepted - 1].draft_ids:

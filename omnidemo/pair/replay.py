@@ -21,9 +21,8 @@ from omnidemo.core.records import Generation, Round
 from omnidemo.decoding.backend import Acceptance, Draft, Judged, KVCache, Pass
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.cost_model import CostModel
-from omnidemo.decoding.engine import decode
+from omnidemo.decoding.engine import RoundContext, decode
 from omnidemo.decoding.method import Method
-from omnidemo.decoding.round import RoundContext
 from omnidemo.decoding.state import DecodingState, TargetContext
 from omnidemo.pair.answer_plan import Beginning, Earlier, plan_answer
 from omnidemo.pair.drafting_line import DraftingLine

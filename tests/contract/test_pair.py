@@ -19,10 +19,10 @@ from omnidemo.core.offers import Offer
 from omnidemo.core.records import Generation, Round, Trace
 from omnidemo.decoding import engine
 from omnidemo.decoding.backend import Clock, RoundPlan, RoundResult, StageSeconds
+from omnidemo.decoding.engine import RoundContext, make_round
 from omnidemo.decoding.method import Method
 from omnidemo.decoding.methods import fitting
 from omnidemo.decoding.price_list import PriceList
-from omnidemo.decoding.round import RoundContext, reference_round
 from omnidemo.decoding.tracing import Tracer
 from omnidemo.models.adapters import acceptance_head
 from omnidemo.pair import conversation_pool
@@ -440,12 +440,12 @@ def test_a_machine_that_gets_slower_by_half_drafts_as_before(
     def timed(
         context: RoundContext, method: Method, plan: RoundPlan, clock: Clock, backend: None
     ) -> RoundResult:
-        at, made = len(context.target.ids), reference_round(context, method, plan, clock)
+        at, made = len(context.target.ids), make_round(context, method, plan, clock)
         rows = 1 + sum(slot.target_id >= 0 for slot in made.slots)
         took = StageSeconds(pace * machine.step * made.drafted, pace * machine.price(rows, at))
         return replace(made, seconds=took)
 
-    monkeypatch.setattr(engine, "reference_round", timed)
+    monkeypatch.setattr(engine, "make_round", timed)
     played = list[list[tuple[str, int, int]]]()
     for slower in (1.0, 1.5):
         pair = load_pair(*folders)

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from omnidemo.backends import compile_kernels
 from omnidemo.backends.call_layout import Sampling
-from omnidemo.backends.compiled_passes import NOBODY, OWN, text_of
-from omnidemo.decoding import row_ops
+from omnidemo.backends.compiled_passes import NOBODY, marks_of
 from omnidemo.decoding.sampling import SamplingParams, Seen
 
 TOP_K, TOP_P, MIN_P, PENALTY = (0, 1, 3, 40, 9_999), (1.0, 0.9, 0.3, 1e-6), (0.0, 0.05, 1.0), (1.0, 1.3, 0.8)
@@ -30,9 +29,7 @@ def filtered(row: Any, sampling: SamplingParams, seen: Seen | None = None) -> An
     kernels: Any = compile_kernels.kernels()
     assert kernels is not None
     probs = np.array(row, np.float32)
-    return (
-        probs if kernels.distribution(probs, Sampling(*sampling.numbers), text_of(seen, OWN).seen) else None
-    )
+    return probs if kernels.distribution(probs, Sampling(*sampling.numbers), marks_of(seen)) else None
 
 
 def wanted(row: Any, sampling: SamplingParams, ids: list[int]) -> Any:
@@ -171,11 +168,3 @@ def test_nobody_is_seen_where_no_penalty_asks() -> None:
         torch.from_numpy(row).softmax(-1).tolist()
     )
     assert NOBODY[1].tolist() == [0]
-
-
-def test_both_forms_round_alike() -> None:
-    from omnidemo.backends.kernels import residual  # not before its machine code is there
-
-    assert residual.ROUNDING == row_ops.ROUNDING
-    for mass in (0.0, 0.3, 0.999, 1.0 - 1e-7, 1.0, 1.0 + 1e-7):
-        assert residual.rest_of(mass) == row_ops.rest_of(mass)

@@ -13,11 +13,10 @@ import torch
 from omnidemo.core.records import Round
 from omnidemo.decoding.backend import Acceptance, Draft
 from omnidemo.decoding.draft_policy import FixedPolicy
-from omnidemo.decoding.engine import AnswerPlan, Limits, decode
+from omnidemo.decoding.engine import AnswerPlan, Limits, RoundContext, decode
 from omnidemo.decoding.methods import BlockVerification, Method, TokenIntersection, block_verification
 from omnidemo.decoding.methods.block_verification import one_by_one
 from omnidemo.decoding.randomness import Randomness, Sampler
-from omnidemo.decoding.round import RoundContext
 from omnidemo.decoding.sampling import Logits, SamplingParams
 from tests.law.test_exactness import emitted
 from tests.support.worlds import NESTED, PLAIN, SAME, World, exact_law

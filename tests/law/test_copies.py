@@ -12,10 +12,9 @@ import torch
 from omnidemo.core.records import Round
 from omnidemo.decoding.backend import Slot
 from omnidemo.decoding.draft_policy import FixedPolicy
-from omnidemo.decoding.engine import AnswerPlan, Limits, decode
+from omnidemo.decoding.engine import AnswerPlan, Limits, RoundContext, decode
 from omnidemo.decoding.methods import Copy, Method, NgramMerge, Speculative, TokenIntersection
 from omnidemo.decoding.randomness import Sampler, SharedNoise
-from omnidemo.decoding.round import RoundContext
 from omnidemo.decoding.sampling import Probs, SamplingParams
 from tests.law.test_exactness import LOSSLESS, WARPS
 from tests.support.worlds import CROSSING, NESTED, PLAIN, SAME, World, distance, p_value

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from omnidemo.decoding.backend import Slot
+from omnidemo.decoding.engine import RoundContext
 from omnidemo.decoding.method import subtract
 from omnidemo.decoding.methods import (
     METHODS,
@@ -28,7 +29,6 @@ from omnidemo.decoding.methods import (
 )
 from omnidemo.decoding.methods.string_rejection import strings_of
 from omnidemo.decoding.randomness import Sampler
-from omnidemo.decoding.round import RoundContext
 from omnidemo.decoding.sampling import SamplingParams
 from tests.support.worlds import CROSSING, NESTED, PLAIN, SAME, WORLDS, World, distance, p_value, vocabulary
 

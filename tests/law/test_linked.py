@@ -84,7 +84,7 @@ def written(
     state = begun(world, wire or Wire(world), world.prompt)
     plan = AnswerPlan(
         method, world.map, world.cache(), sampling, rng, Limits(count), FixedPolicy(budget),
-        backend=LinkedRounds(lambda: 0.0), copier=world.copier(state),
+        backend=LinkedRounds(), copier=world.copier(state),
     )  # fmt: skip
     return tuple(token.id for done in decode(state, plan) for token in done.tokens)
 

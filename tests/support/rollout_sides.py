@@ -17,11 +17,11 @@ from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.decoding.backend import Draft, Pass
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.draft_policy import FixedPolicy, StopRule
+from omnidemo.decoding.engine import RoundContext
 from omnidemo.decoding.method import Method
 from omnidemo.decoding.methods import fitting
 from omnidemo.decoding.randomness import Sampler
 from omnidemo.decoding.rollout import Rollout, RolloutRequest
-from omnidemo.decoding.round import RoundContext
 from omnidemo.decoding.sampling import RepetitionPenalty, SamplingParams, as_tensor
 from omnidemo.decoding.state import TargetContext
 from omnidemo.vocabulary.ngram_cache import NgramCache

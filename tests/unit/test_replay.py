@@ -112,7 +112,7 @@ def facts(rounds: tuple[Round, ...] | list[Round] | None) -> list[Any]:
 
 
 def reference(pair: Pair, replay: Replay, ids: list[int], answer: Generation, without: Without) -> Any:
-    """The same replay by plain torch: `reference_round` over the target's rows."""
+    """The same replay by plain torch: `make_round` over the target's rows."""
     runner = pair.target.runner
     rows = PointMass([*ids, *answer.token_ids], runner.rows, runner.max_positions)
     return replay.rounds(without, rows)

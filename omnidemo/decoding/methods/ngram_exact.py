@@ -7,10 +7,10 @@ from functools import partial
 from torch import Tensor
 
 from omnidemo.decoding.backend import Draft, Slot
+from omnidemo.decoding.engine import NotFinite, RoundContext
 from omnidemo.decoding.method import Method
 from omnidemo.decoding.methods.ngram_residual import Path, Residual
 from omnidemo.decoding.rollout import ProposalRule, token_by_token
-from omnidemo.decoding.round import NotFinite, RoundContext
 from omnidemo.decoding.row_ops import rest_of
 from omnidemo.decoding.sampling import Probs, total
 from omnidemo.vocabulary.ngram_cache import NgramCache

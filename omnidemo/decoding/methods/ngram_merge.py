@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 
 from omnidemo.decoding.backend import Draft, Slot
+from omnidemo.decoding.engine import RoundContext
 from omnidemo.decoding.method import Method, slot_of, subtract
-from omnidemo.decoding.round import RoundContext
 from omnidemo.decoding.sampling import Probs, as_tensor
 
 

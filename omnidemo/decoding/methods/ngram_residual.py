@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import torch
 
 from omnidemo.decoding.backend import Slot
+from omnidemo.decoding.engine import RoundContext
 from omnidemo.decoding.randomness import RowSampler
-from omnidemo.decoding.round import RoundContext
 from omnidemo.decoding.row_ops import rest_of
 from omnidemo.decoding.sampling import Probs, as_tensor, restricted, total
 from omnidemo.vocabulary.ngram_cache import NgramCache

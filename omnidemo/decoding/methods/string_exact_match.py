@@ -6,8 +6,8 @@ from __future__ import annotations
 from itertools import accumulate
 
 from omnidemo.decoding.backend import Acceptance, Draft
+from omnidemo.decoding.engine import RoundContext
 from omnidemo.decoding.method import Method, slot_of
-from omnidemo.decoding.round import RoundContext
 from omnidemo.decoding.sampling import Logits
 
 

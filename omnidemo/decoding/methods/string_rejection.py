@@ -8,8 +8,8 @@ from functools import cached_property
 from weakref import WeakKeyDictionary, proxy
 
 from omnidemo.decoding.backend import Draft, Slot
+from omnidemo.decoding.engine import NotFinite, RoundContext
 from omnidemo.decoding.method import Method
-from omnidemo.decoding.round import NotFinite, RoundContext
 from omnidemo.decoding.sampling import Probs, as_tensor
 from omnidemo.vocabulary.vocabulary_map import VocabularyMap
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from omnidemo.decoding.engine import RoundContext
 from omnidemo.decoding.methods.ngram_exact import NgramExact
 from omnidemo.decoding.rollout import ProposalRule, token_by_token
-from omnidemo.decoding.round import RoundContext
 from omnidemo.vocabulary.ngram_cache import NgramCache, no_ngrams
 
 # draws of a correction from p; where all are discarded, p − q itself is drawn from: see `Residual._closer`

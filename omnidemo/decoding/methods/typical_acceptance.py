@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from omnidemo.decoding.backend import Acceptance, Draft, Slot
+from omnidemo.decoding.engine import RoundContext
 from omnidemo.decoding.method import target_rows
 from omnidemo.decoding.methods.token_intersection import TokenIntersection
-from omnidemo.decoding.round import RoundContext
 from omnidemo.decoding.sampling import Logits, as_tensor
 
 EPSILON, DELTA = 0.09, 0.3  # as Medusa's code has them

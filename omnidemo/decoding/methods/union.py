@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from torch import Tensor
 
+from omnidemo.decoding.engine import RoundContext
 from omnidemo.decoding.methods.token_intersection import TokenIntersection
 from omnidemo.decoding.rollout import ProposalRule, token_by_token
-from omnidemo.decoding.round import RoundContext
 
 
 class Union(TokenIntersection):

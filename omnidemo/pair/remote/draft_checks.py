@@ -20,9 +20,9 @@ from omnidemo.core.config.answer_options import MinP, Penalty, Temperature, TopK
 from omnidemo.core.records import Match
 from omnidemo.decoding.backend import Backend, RoundPlan, RoundResult, Slot
 from omnidemo.decoding.contexts import common_prefix
+from omnidemo.decoding.engine import RoundContext, make_round
 from omnidemo.decoding.methods.copy import Copy
 from omnidemo.decoding.randomness import randomness_of
-from omnidemo.decoding.round import RoundContext, reference_round
 from omnidemo.decoding.sampling import RepetitionPenalty, SamplingParams
 from omnidemo.decoding.state import DecodingState
 from omnidemo.pair.conversation_pool import DOMAIN
@@ -169,7 +169,7 @@ class DraftChecker:
             session.backend = pair.make_backend(state.target.cache, state.drafter.cache)
         slots = [Slot(token, (), 1.0, 0, match=GIVEN) for token in draft]
         plan = RoundPlan(0, len(draft) + 1, slots)
-        return reference_round(session.context, self._method, plan, pair.clock, session.backend)
+        return make_round(session.context, self._method, plan, pair.clock, session.backend)
 
     def _context(self, state: DecodingState, asked: Check) -> RoundContext:
         pair, given = self._pair, asked.sampling.model_dump()

@@ -17,10 +17,10 @@ from omnidemo.backends.compiled_backend import CompiledBackend, RolledDraws
 from omnidemo.core.config import Manner
 from omnidemo.core.config.refusals import ModelError
 from omnidemo.decoding.backend import Acceptance, Draft, Judged, KVCache, Pass, RoundPlan
+from omnidemo.decoding.engine import RoundContext
 from omnidemo.decoding.method import Method
 from omnidemo.decoding.price_list import PriceList
 from omnidemo.decoding.randomness import SharedNoise
-from omnidemo.decoding.round import RoundContext
 from omnidemo.models.load import LanguageModel
 from omnidemo.pair.pair import Pair
 from omnidemo.pair.pair_prices import PairPrices
