@@ -116,8 +116,8 @@ class Repetition:
             elif guess and state.drafter.can_draft:
                 state.drafter.logits()  # reads what stands before
             if ngrams is not shared and asked.learn:
-                for done in self._before_it:
-                    remember(ngrams, done)
+                for earlier in self._before_it:
+                    remember(ngrams, earlier)
             plan = plan_answer(
                 pair, line, asked, state, len(self._prompt), ngrams, before.earlier, begun=self._begun
             )

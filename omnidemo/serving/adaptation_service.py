@@ -85,7 +85,7 @@ class AdaptationService:
         """How a line drafts on the page now, by the policy of the settings."""
         pair, _ = self._pool.ready(target, drafter)
         settings = self._pool.settings
-        return pair.drafting(check_domain(domain), settings.policy(on_page=True), settings.draft_length)
+        return pair.drafting(check_domain(domain), settings.policy(), settings.draft_length)
 
     def on_disk(self, target: str, drafter: str, domain: str = DEFAULT) -> list[int]:
         """The versions of a line whose files are kept, newest first. Works while no pair is loaded."""
