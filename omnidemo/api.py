@@ -27,7 +27,7 @@ def load_pair(
     dtype: str | None = None,
     storage: str | Path | None = None,
     settings: Settings | None = None,
-    backend: Literal["auto", "reference", "cpu", "cuda"] | None = None,
+    backend: Literal["auto", "reference"] | None = None,
     progress: StageReport = lambda stage, fraction, detail: None,
     arithmetic: Arithmetic | None = None,
 ) -> Pair:
@@ -38,8 +38,7 @@ def load_pair(
     storage: a folder for n-gram cache, adapters and history. The pair then learns from its answers by the
     setting `training`, one adapter line per domain (an option of `generate`). None: all stays in memory, and
     only the n-gram cache learns.
-    backend: "reference" is plain torch, one pass at a time, by which the others are checked; "cpu" and "cuda"
-    are refused where they cannot serve the pair; "auto" takes the fastest.
+    backend: "reference" is plain torch, one pass at a time, by which "auto", the fastest, is checked.
     progress: called with a stage, the fraction of the whole (0 to 1), and a detail.
     arithmetic: of packed weights on a CPU: "float32", or "int8" activations.
     Raises ModelError (a ValueError), one sentence; ValueError for an unknown backend, and where another

@@ -33,7 +33,7 @@ def runner_of(shape: Shape) -> FusedLlama:
     """A runner with random weights, in the form in which drafters serve."""
     model: Any = LlamaForCausalLM(config_of(shape)).eval().requires_grad_(False)
     runner = FusedLlama(model)
-    runner.compact(True, rounding=True)
+    runner.compact(rounding=True)
     return runner
 
 

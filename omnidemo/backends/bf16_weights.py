@@ -7,8 +7,7 @@ weights may be rounded.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,9 +21,6 @@ from omnidemo.core.resources import free_memory
 
 if TYPE_CHECKING:
     from omnidemo.backends.fused_llama import FusedLlama
-
-PASSES = 15  # of each form that a probe times, at most
-SECONDS = 0.5  # after which a probe ends, if it has timed three passes of each form
 
 
 def fits(runner: FusedLlama) -> bool:
@@ -75,29 +71,3 @@ def described(**runners: object) -> dict[str, str | int]:
             found |= {f"{role}_arithmetic": runner.arithmetic}  # type: ignore[attr-defined]
             found |= {f"{role}_form_bytes": passes.nbytes if compiled else 4 * passes.weights}
     return found
-
-
-def pick(runner: FusedLlama, clock: Callable[[], float] = time.perf_counter) -> None:
-    """Choose the form of a target's weights, once there is compiled code. Packed weights stay packed: sums
-    over another form round otherwise, and a clock must not decide that. Two and four bytes give the same
-    numbers, so the form with the faster plain decoding is taken; verification uses it too. Passes of one
-    token are timed in turns, and the fastest of each form are compared, because other load can only slow a
-    pass down."""
-    runner.compact(True)
-    names = runner.forms()
-    if runner.passes is None or len(names) == 1:
-        return
-    if runner.packed is not None:
-        runner.use(runner.passes)
-        return
-    forms = [runner.passes if name == runner.passes.form else runner.passes_over(name) for name in names]
-    cache, best, began = runner.new_cache(), [float("inf")] * len(forms), clock()
-    for attempt in range(PASSES):
-        if attempt >= 3 and clock() - began > SECONDS:
-            break
-        for which, form in enumerate(forms):
-            before = clock()
-            if form.forward([0], 0, cache.array, 1) is None:
-                return  # without compiled code all forms are read by torch alike
-            best[which] = min(best[which], clock() - before)
-    runner.use(forms[best.index(min(best))])

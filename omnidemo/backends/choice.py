@@ -1,68 +1,25 @@
-"""Which backend computes the rounds of a pair: `backend_of` checks the setting `OMNIDEMO_BACKEND` and names
-the backend, `make_backend` builds it from the caches. Models loaded with `fast=False`, as the setting
-`reference` loads them, have caches without a backend.
-
-`reference` is plain torch: one forward per pass, each round computed when it is requested. The others must
-emit the same tokens.
+"""What makes the rounds of a pair faster than the reference: `backend_of` names it, `make_backend` builds it
+from the caches. Models loaded with `fast=False`, as `OMNIDEMO_BACKEND=reference` loads them, have caches
+without a backend: plain torch, one forward per pass.
 """
 
 from __future__ import annotations
 
 from typing import Literal
 
-import torch
-
 from omnidemo.backends import compile_kernels
 from omnidemo.backends.compiled_backend import CompiledBackend
 from omnidemo.backends.fused_cache import FusedCache
 from omnidemo.backends.fused_llama import FusedLlama
-from omnidemo.backends.runner import ModelError, Runner
+from omnidemo.backends.runner import Runner
 from omnidemo.decoding.backend import Backend, KVCache
 
 Name = Literal["reference", "cpu", "cuda"]
-Setting = Literal["auto", "reference", "cpu", "cuda"]
-ELSE = "or set OMNIDEMO_BACKEND=auto, which takes what is there"
 
 
-def device(setting: Setting, wanted: str) -> str:
-    """The device to load models on: `wanted`, or the backend's own where that is "auto". ModelError, one
-    sentence, before anything is loaded, for a backend that cannot run on this machine or device."""
-    if setting == "cuda" and not torch.cuda.is_available():
-        raise ModelError(
-            "the backend cuda needs a CUDA device, and torch finds none on this machine; install torch for"
-            f" CUDA, {ELSE}"
-        )
-    if setting in ("auto", "reference"):
-        return wanted
-    if wanted.partition(":")[0] in {"cpu", "cuda", "mps"} - {setting}:
-        raise ModelError(
-            f"the backend {setting} needs models on {setting}, and the device is {wanted}; set"
-            f" OMNIDEMO_DEVICE={setting}, {ELSE}"
-        )
-    return setting if wanted == "auto" else wanted
-
-
-def backend_of(setting: Setting, target: Runner, drafter: Runner) -> Name:
-    """The backend of two loaded models. `auto` is the fast backend of either model; it declines rounds that
-    it cannot make. ModelError, one sentence, where the named backend cannot serve them. `cpu` waits until its
-    code is compiled."""
-    able = _able(target), _able(drafter)
-    if setting == "auto":
-        return next((name for name in able if name != "reference"), "reference")
-    if setting != "reference" and able != (setting, setting):
-        which = "target" if able[0] != setting else "drafter"
-        need = "on a CPU in float32" if setting == "cpu" else "on one CUDA device"
-        raise ModelError(
-            f"the backend {setting} reads Llama, Qwen2 and Qwen3 shapes {need}, and this {which} is none;"
-            f" choose another model, {ELSE}"
-        )
-    if setting == "cpu" and not compile_kernels.wait():
-        why = compile_kernels.failure() or "it takes too long"
-        raise ModelError(
-            f"the backend cpu cannot be compiled on this machine ({why}); install numba as in"
-            f" requirements.txt, {ELSE}"
-        )
-    return setting
+def backend_of(target: Runner, drafter: Runner) -> Name:
+    """What makes the rounds of two loaded models faster, if only of one of them."""
+    return next((name for name in map(_able, (target, drafter)) if name != "reference"), "reference")
 
 
 def kind_of(runner: Runner) -> Literal["compiled", "recorded", "torch"]:

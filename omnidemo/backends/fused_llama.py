@@ -70,7 +70,6 @@ class FusedLlama:
         # most threads of a pass on a CPU; 0: the cores, up to 8, or by the model's size for torch
         self.threads = 0
         self.two_bytes, self.rounds_weights = False, False  # see `compact`
-        self._form: Form | None = None  # see `use`
         self.passes = self._passes()
         cuda = fast and self.device.type == "cuda"
         self.fixed = GraphCache(self.device, CudaGraphs(self.device)) if cuda else None
@@ -141,21 +140,21 @@ class FusedLlama:
     def copy(self) -> FusedLlama:
         if self.packed is None:
             other = FusedLlama(deepcopy(self._held().model), self.fast)
-            other.threads, other._form = self.threads, self._form
-            other.compact(self.two_bytes, self.rounds_weights)
+            other.threads = self.threads
+            if self.two_bytes:
+                other.compact(self.rounds_weights)
             return other
         other = copy(self)  # packed weights never change, so that both read the same
         other._making, other._whole, other.kv_pool = threading.Lock(), None, KVBufferPool(self.device)
         other.passes = other._passes()
         return other
 
-    def compact(self, wanted: bool, rounding: bool = False) -> None:
+    def compact(self, rounding: bool = False) -> None:
         """Run passes on a CPU over fewer bytes: over packed weights if there are any, else over two-byte
         copies of the weights, where these are exact and memory suffices. `rounding`: round the weights to
         bfloat16, now and after each `overwrite`; for drafters only, since it changes the output."""
-        self.two_bytes = wanted
-        self.rounds_weights = wanted and rounding and bf16_weights.fits(self)
-        if self.rounds_weights or not wanted:
+        self.two_bytes, self.rounds_weights = True, rounding and bf16_weights.fits(self)
+        if self.rounds_weights:
             self._unpack()
         self._refresh()
 
@@ -171,19 +170,11 @@ class FusedLlama:
         two = self.two_bytes and bf16_weights.fits(self) and bf16_weights.exact(self)
         return ["bfloat16", "float32"] if two else ["float32"]
 
-    def passes_over(self, form: Form) -> CompiledPasses:
-        """Passes over one of these forms, for a comparison of times."""
-        return CompiledPasses(self, form)
-
-    def use(self, passes: CompiledPasses) -> None:
-        """Use these passes, and their form while the weights have it. Of packed weights and the same in
-        float32 only those stay that these passes read; so compiled code is required."""
-        self._form, self.passes = passes.form, passes
-        if passes.form != "packed":
-            self._unpack()
-            return
+    def drop_float32(self) -> None:
+        """Drop the weights that torch has made of packed ones while there was no compiled code."""
         with self._making:  # a pass of torch's may have begun to
-            whole, self._whole = self._whole, None
+            whole = self._whole if self.packed is not None else None
+            self._whole = None if whole is not None else self._whole
         if whole is not None:
             whole.empty()
 
@@ -191,8 +182,7 @@ class FusedLlama:
         """The compiled passes on a CPU; None without any."""
         if not self.fast or self.device.type != "cpu" or self.dtype != torch.float32:
             return None
-        forms = self.forms()
-        return CompiledPasses(self, self._form if self._form in forms else forms[0])
+        return CompiledPasses(self, self.forms()[0])
 
     def __deepcopy__(self, memo: dict[int, Any]) -> FusedLlama:
         return self.copy()  # recorded passes belong to the weights that they were recorded with

@@ -12,9 +12,6 @@ from omnidemo.cli.options import Drafter, DraftLength, Target
 
 
 def check_backend(
-    backend: Annotated[
-        str | None, typer.Option(help="auto, cpu or cuda; default OMNIDEMO_BACKEND, else auto.")
-    ] = None,
     method: Annotated[
         list[str] | None, typer.Option(help="May be given several times; default: all that serve the pair.")
     ] = None,
@@ -37,15 +34,15 @@ def check_backend(
     target: Target = None,
     drafter: Drafter = None,
 ) -> None:
-    """Answer the same prompts with the same seeds on the reference and on a fast backend, and name the first
-    token that differs.
+    """Answer the same prompts with the same seeds on the reference and in compiled code, or over recorded
+    passes, and name the first token that differs.
 
     The reference is plain torch, one pass at a time, and both multiply in float32. For a packed target, rows
     of logits alone and among others are compared bit by bit in each arithmetic too. Exits with 1 if any
     answer or bit differs.
     """
     settings = read_settings(
-        target=target, drafter=drafter, backend=backend, draft_length=draft_length, training="off",
+        target=target, drafter=drafter, draft_length=draft_length, training="off",
         arithmetic="float32",
     )  # fmt: skip
     from omnidemo.core.config import GenerationConfig

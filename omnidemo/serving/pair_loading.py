@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from omnidemo.backends import bf16_weights, choice, compile_kernels
+from omnidemo.backends import compile_kernels
 from omnidemo.backends.fused_cache import pick_threads
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.core.config import DEFAULT, GREEDY, Settings
@@ -50,17 +50,16 @@ def build_pair(
             arithmetic=settings.arithmetic,
             learning=0.0 if settings.training in ("off", "inline") else LEARNING,
             progress=reporter("target", 0.0, 0.6, large_at.name),
-            device=choice.device(settings.backend, settings.device), **settings.loading,
+            device=settings.device, **settings.loading,
         )  # fmt: skip
     small = load_model(
         small_at.where, progress=reporter("drafter", 0.6, 0.8, small_at.name), writes=False,
         device=str(large.device), **settings.loading,
     )  # fmt: skip
-    choice.backend_of(settings.backend, large.runner, small.runner)
-    if isinstance(small.runner, FusedLlama) and settings.compact != "neither":
-        small.runner.compact(True, rounding=True)
-    if isinstance(large.runner, FusedLlama) and settings.compact in ("both", "auto"):
-        large.runner.compact(True)
+    if settings.compact == "auto":
+        for model in (small, large):
+            if isinstance(model.runner, FusedLlama):
+                model.runner.compact(rounding=model is small)
     if large.device.type == "cpu":
         # Threads of torch and of a compiled pass spin for a while after their work, on the others' cores.
         shared = isinstance(large.runner, FusedLlama) and large.runner.passes is not None
@@ -68,8 +67,8 @@ def build_pair(
             if isinstance(runner, FusedLlama):
                 runner.threads = settings.threads if shared or runner is large.runner else 1
         torch.set_num_threads(1 if shared else settings.threads or pick_threads(large.parameters))
-        if isinstance(large.runner, FusedLlama) and shared and settings.compact == "auto":
-            compile_kernels.when_ready(partial(bf16_weights.pick, large.runner))
+        if isinstance(large.runner, FusedLlama) and large.runner.packed is not None:
+            compile_kernels.when_ready(large.runner.drop_float32)
     progress("vocabulary map", 0.8, f"{len(large.vocabulary):,} × {len(small.vocabulary):,} tokens")
     return make(large, small, **settings.limits)
 
@@ -79,8 +78,7 @@ def build_linked_pair(address: str, drafter: str, settings: Settings, progress: 
     `build_pair`, and LinkError where the target does not answer."""
     progress("target", 0.0, address)
     target, about = linked_target(address, settings.api_keys.split(",")[0].strip())
-    own = {"training": "off", "backend": "reference" if settings.backend == "reference" else "auto"}
-    settings, make = settings.model_copy(update=own), partial(LinkedPair, about=about)
+    settings, make = settings.model_copy(update={"training": "off"}), partial(LinkedPair, about=about)
     return build_pair(target.name, drafter, settings, progress, make, target)
 
 

@@ -17,6 +17,7 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from omnidemo import load_pair
+from omnidemo.backends import compile_kernels
 from tests.support.tokenizer_families import FAMILIES
 from tests.support.trained_pair import DRAFTER, TARGET
 
@@ -74,7 +75,8 @@ def load(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str, st
     @cache
     def loaded(name: str, backend: str) -> Sides:
         given: dict[str, Any] = {"device": backend, "dtype": "float32"}
-        reference, fast = (load_pair(*models(name), backend=one, **given) for one in ("reference", backend))
+        reference, fast = (load_pair(*models(name), backend=one, **given) for one in ("reference", "auto"))
+        assert backend != "cpu" or compile_kernels.wait()
         full[name, backend] = {pair.fill_cache() for pair in (reference, fast)}
         return Sides(reference, fast)
 

@@ -130,7 +130,7 @@ def test_packed_weights_are_those_of_the_file_and_their_products_are_numpys(pack
 
 def test_the_command_says_what_it_found(folder: str, packed: Path, cli: Cli) -> None:
     for target in ("bundled/large", folder, packed):
-        found = cli("check-backend", "--layers", "--target", target, "--backend", "cpu")
+        found = cli("check-backend", "--layers", "--target", target)
         assert found.code == 0 and "parts have the reference's numbers, at most" in found.out, found
     assert found.out.count("\n") == 2, "one line for each arithmetic"
 

@@ -79,7 +79,7 @@ def options(names: tuple[str, str]) -> list[str]:
 
 
 def test_nothing_is_found_where_nothing_is_wrong(names: tuple[str, str], prompts: Path, cli: Cli) -> None:
-    found = cli("check-backend", *options(names), "--prompts", prompts, "--backend", "cpu")
+    found = cli("check-backend", *options(names), "--prompts", prompts)
     count = 3 * 2 * len(fitting(load_pair(*names).map))
     said = re.fullmatch(
         r"No mismatch between cpu and the reference, over (\d+) answers and ([\d,]+) tokens.\n", found.out
@@ -94,7 +94,7 @@ def test_a_packed_target_is_held_against_float32(
     target = write_gguf(tmp_path / "m.gguf", tiny_model(hidden_size=128, head_dim=32), "Q4_1", metadata={
         "llama.attention.key_length": 32, "llama.attention.value_length": 32,
     })  # fmt: skip
-    asked = ["--method", "autoregressive", "--temperature", "0", "--backend", "cpu"]
+    asked = ["--method", "autoregressive", "--temperature", "0"]
     found = cli("check-backend", *options((str(target), names[1])), "--prompts", prompts, *asked)
     assert found.code == 0 and re.search(
         r"The reference was loaded in float32 in \d+\.\d s; cpu reads the target as its file packs it\.\n"
@@ -142,8 +142,6 @@ def test_a_planted_fault_is_named_where_it_begins(
         method,
         "--temperature",
         "0",
-        "--backend",
-        "cpu",
     )
     reference, other = planted
     answers = [
@@ -261,7 +259,7 @@ def test_a_draw_of_a_stream_at_a_border_is_a_near_tie_and_no_other(
 def test_a_fault_is_no_near_tie_where_a_stream_draws(
     names: tuple[str, str], prompts: Path, planted: list[Pair], cli: Cli
 ) -> None:
-    asked = ["--prompts", prompts, "--method", "typical-acceptance", "--temperature", "1", "--backend", "cpu"]
+    asked = ["--prompts", prompts, "--method", "typical-acceptance", "--temperature", "1"]
     found = cli("check-backend", *options(names), *asked)
     assert found.code == 1 and "answers differ between cpu and the reference" in found.out
 
@@ -275,8 +273,6 @@ def made(ids: Any) -> Generation:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--backend", "reference"], ["cannot be checked against itself"]),
-        (["--backend", "fast"], ["backend", "'fast'"]),
         (["--method", "speculative"], ["speculative cannot be used here"]),
         (["--method", "magic"], ["unknown method 'magic'"]),
         (["--temperature", "-1"], ["temperature = -1.0 is not possible"]),
@@ -287,6 +283,13 @@ def test_bad_options_are_one_sentence(
     names: tuple[str, str], arguments: list[str], words: list[str], cli: Cli
 ) -> None:
     refused(cli("check-backend", *options(names), *arguments), *words)
+
+
+def test_the_reference_is_not_checked_against_itself(
+    names: tuple[str, str], cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMNIDEMO_BACKEND", "reference")
+    refused(cli("check-backend", *options(names)), "cannot be checked against itself")
 
 
 def test_equality_waits_until_passes_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:

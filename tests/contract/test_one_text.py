@@ -41,7 +41,7 @@ POLICIES: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("backend", ["reference", "cpu"])
+@pytest.mark.parametrize("backend", ["reference", "auto"])
 @pytest.mark.parametrize(
     ("target", "drafter"),
     [
@@ -63,7 +63,7 @@ def test_no_method_and_no_policy_changes_an_id(
         options: dict[str, Any] = {"seed": seed, "max_new_tokens": 16, **SAMPLINGS[seed % len(SAMPLINGS)]}
         plain = pair.generate("the small duck", method="autoregressive", **options)
         texts.add(plain.token_ids)
-        for name in names if backend == "cpu" else names[seed % len(names) :][:1]:
+        for name in names if backend == "auto" else names[seed % len(names) :][:1]:
             made = pair.generate("the small duck", method=name, **options, **POLICIES[seed % len(POLICIES)])
             assert made.token_ids == plain.token_ids and made.text == plain.text, (seed, name)
     assert len(texts) > SEEDS * 0.9

@@ -48,7 +48,8 @@ class Modelled(World):
                 weight.data.copy_(weight.data.bfloat16())
             runner = FusedLlama(model)
             runner.threads = threads
-            runner.compact(compact)
+            if compact:
+                runner.compact()
             runners.append((runner, TransformersRunner(model)))
 
     def conversation(self, prompt: Sequence[int], limit: int = 1000) -> DecodingState:

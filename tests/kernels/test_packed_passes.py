@@ -204,7 +204,7 @@ def test_plain_numbers_have_no_packed_form(kind: str, tmp_path: Path) -> None:
     path = written(tmp_path, kind)
     assert GgufModel(path).packed_bytes is None
     runner = runner_of(path)
-    runner.compact(True)
+    runner.compact()
     assert form(runner) != "packed" and runner.packed is None and runner.whole
 
 
@@ -217,21 +217,11 @@ def test_new_weights_are_not_packed(tmp_path: Path) -> None:
     name = "model.layers.0.mlp.up_proj.weight"
     runner.overwrite({name: runner.weights()[name] * 1.5})
     assert form(runner) == "float32" and greedy(runner, 30) != before
-    runner.compact(True)
+    runner.compact()
     assert form(runner) == "float32" and runner.packed is None
     drafter = runner_of(path)
-    drafter.compact(True, rounding=True)
+    drafter.compact(rounding=True)
     assert form(drafter) == "bfloat16"
-    plain = runner_of(path)
-    plain.compact(False)
-    assert form(plain) == "float32" and greedy(plain, 30) == before
-
-
-def test_no_clock_chooses_between_packed_weights_and_others(tmp_path: Path) -> None:
-    """They round otherwise."""
-    runner = runner_of(written(tmp_path, "Q4_1"))
-    bf16_weights.pick(runner, lambda: pytest.fail("timed"))
-    assert form(runner) == "packed" and not runner.whole
 
 
 def test_weights_that_no_pass_reads_are_given_up_and_made_again(tmp_path: Path) -> None:
@@ -241,7 +231,7 @@ def test_weights_that_no_pass_reads_are_given_up_and_made_again(tmp_path: Path) 
     held = [weakref.ref(weight.untyped_storage()) for weight in runner.weights().values() if weight.dim() > 1]
     assert runner.whole and all(one() is not None for one in held)
     assert form(runner) == "packed" and runner.passes is not None
-    runner.use(runner.passes)
+    runner.drop_float32()
     assert not runner.whole and not any(one() is not None for one in held)
     assert greedy(runner, 30) == greedy(plain, 30) and not runner.whole
     again = runner.weights()
@@ -250,7 +240,7 @@ def test_weights_that_no_pass_reads_are_given_up_and_made_again(tmp_path: Path) 
         and again.keys() == before.keys()
         and all(torch.equal(again[name], weight) for name, weight in before.items())
     )
-    runner.use(runner.passes_over("packed"))
+    runner.drop_float32()
     tokens, buffer = torch.tensor([5, 80, 33]), torch.zeros(runner.buffer_size(3))
     runner.extend_rope(3)
     plain.extend_rope(3)
@@ -280,13 +270,6 @@ def test_weights_of_another_file_are_not_taken(tmp_path: Path) -> None:
     assert greedy(runner, 20) == answer
 
 
-def test_another_form_that_wins_leaves_no_packed_one(tmp_path: Path) -> None:
-    runner = runner_of(written(tmp_path, "Q4_1"))
-    runner.use(runner.passes_over("float32"))
-    assert runner.whole and runner.packed is None
-    assert form(runner) == "float32" and form(runner.copy()) == "float32"
-
-
 def test_the_form_that_is_told_is_the_one_that_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -308,7 +291,7 @@ def test_the_form_that_is_told_is_the_one_that_is_read(
             "target_form_bytes": 4 * matrices,
         }
     assert packed_bytes < matrices
-    runner.compact(True, rounding=True)
+    runner.compact(rounding=True)
     assert bf16_weights.described(drafter=runner) == {
         "drafter_form": "bfloat16",
         "drafter_arithmetic": "float32",
@@ -325,7 +308,7 @@ def test_without_compiled_code_torch_reads_the_same_weights(
     with monkeypatch.context() as patched:
         patched.setattr(compile_kernels, "_ready", None)
         assert not runner.whole and greedy(runner, 20) == answer and runner.whole
-    bf16_weights.pick(runner)  # as is done once it is there
+    runner.drop_float32()  # as is done once it is there
     assert not runner.whole and greedy(runner, 20) == answer and not runner.whole
 
 
@@ -337,7 +320,7 @@ def test_a_pass_of_torch_that_has_begun_makes_nothing_again(tmp_path: Path) -> N
 
     def attend(queries: Any, keys: Any, new_keys: Any, values: Any, new_values: Any) -> Any:
         assert runner.passes is not None
-        runner.use(runner.passes)  # as soon as there is compiled code
+        runner.drop_float32()  # as soon as there is compiled code
         return queries
 
     with torch.inference_mode():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
@@ -168,7 +167,8 @@ def test_lean_greedy_answers_are_those_of_transformers(
     rounded = "two bytes" in products
     runner = FusedLlama(of_two_bytes(make(shape)) if rounded else make(shape))
     runner.threads = 4
-    runner.compact(rounded)
+    if rounded:
+        runner.compact()
     assert two_bytes(runner) == rounded
     wanted = answer_of_transformers(shape, rounded)
     assert greedy(runner.new_cache()) == wanted
@@ -199,7 +199,7 @@ def test_weights_of_two_bytes_say_what_those_of_four_say(
     model, ids = of_two_bytes(make(shape)), some_ids(60)
     before = {name: weight.clone() for name, weight in model.named_parameters()}
     runner = FusedLlama(model)
-    runner.compact(True)
+    runner.compact()
     assert two_bytes(runner)
     wanted = reference(model, ids)
     cache = runner.new_cache()
@@ -224,7 +224,8 @@ def test_shared_passes_are_those_of_one_thread(
 
     def read(threads: int) -> list[torch.Tensor]:
         runner.threads = threads
-        runner.compact(two_bytes)
+        if two_bytes:
+            runner.compact()
         cache = runner.new_cache()
         found = [
             cache.forward(ids[at : at + size], size).logits
@@ -268,9 +269,9 @@ def test_rounding_follows_new_weights_and_copies() -> None:
     runner, ids = FusedLlama(make("llama")), some_ids(12)
     assert not two_bytes(runner)
     exact = runner.new_cache().forward(ids, 5).logits
-    runner.compact(True)
+    runner.compact()
     assert not two_bytes(runner)
-    runner.compact(True, rounding=True)
+    runner.compact(rounding=True)
     assert two_bytes(runner)
     rounded = runner.new_cache().forward(ids, 5).logits
     assert close(rounded, exact, 0.1) and not close(rounded, exact, 1e-4)
@@ -295,7 +296,7 @@ def test_weights_that_need_four_bytes_keep_them(monkeypatch: pytest.MonkeyPatch)
     model = of_two_bytes(make("llama"))
     runner, ids = FusedLlama(model), some_ids(12)
     assert not two_bytes(runner)  # unless asked for
-    runner.compact(True)
+    runner.compact()
     assert two_bytes(runner)
     runner.overwrite(
         {"model.layers.1.mlp.up_proj.weight": model.model.layers[1].mlp.up_proj.weight.detach() * 1.01}
@@ -303,38 +304,12 @@ def test_weights_that_need_four_bytes_keep_them(monkeypatch: pytest.MonkeyPatch)
     assert not two_bytes(runner)
     assert close(runner.new_cache().forward(ids, 5).logits, reference(model, ids)[-5:])
     half = FusedLlama(make("llama").to(torch.bfloat16))
-    half.compact(True, rounding=True)
+    half.compact(rounding=True)
     assert half.passes is None
     monkeypatch.setattr(bf16_weights, "free_memory", lambda: 1000)
     large = FusedLlama(make("llama"))
-    large.compact(True, rounding=True)
+    large.compact(rounding=True)
     assert not two_bytes(large)
-
-
-@pytest.mark.parametrize(("seconds", "chosen"), [({2: 1.0, 4: 2.0}, 2), ({2: 2.0, 4: 1.0}, 4)])
-def test_a_target_takes_the_form_in_which_it_decodes_fastest_alone(
-    seconds: dict[int, float], chosen: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """And reads drafts in the same one: there is one form for all of its passes."""
-    runner, ids = FusedLlama(of_two_bytes(make("llama"))), some_ids(12)
-    now, shown = 0.0, []
-
-    def forward(self: compiled_passes.CompiledPasses, given: Sequence[int], *rest: Any) -> Any:
-        nonlocal now
-        # the first pass of a process is slow
-        now += seconds[2 if self.form == "bfloat16" else 4] * (3 if not shown else 1)
-        shown.append(len(given))
-        return ()
-
-    with monkeypatch.context() as patched:
-        patched.setattr(compiled_passes.CompiledPasses, "forward", forward)
-        bf16_weights.pick(runner, lambda: now)
-    assert set(shown) == {1} and len(shown) >= 6
-    assert two_bytes(runner) == (chosen == 2)
-    assert close(runner.new_cache().forward(ids, 5).logits, reference(runner._held().model, ids)[-5:])
-    uneven = FusedLlama(make("llama"))  # weights that need four bytes are not even timed
-    bf16_weights.pick(uneven, lambda: pytest.fail("timed"))
-    assert not two_bytes(uneven)
 
 
 @pytest.mark.parametrize("shape", LEAN)

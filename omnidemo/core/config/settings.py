@@ -57,15 +57,14 @@ class Settings(LearningSettings):
         "auto, float32, bfloat16 or float16; auto is float32 on a CPU, the model's own elsewhere. On a CPU"
         " the others round the weights; Llama, Qwen2 and Qwen3 shapes compute in float32 where there is"
         " room.")
-    backend: Literal["auto", "reference", "cpu", "cuda"] = Field("auto", description=
-        "What makes the rounds: reference is plain torch, one pass at a time; cpu is compiled, cuda"
-        " recorded code; auto takes what is there.")
+    backend: Literal["auto", "reference"] = Field("auto", description=
+        "What makes the rounds: reference is plain torch, one pass at a time; auto is compiled code on a CPU"
+        " and recorded passes on CUDA, where a model has them.")
     quantization: Literal["", "4bit", "8bit"] = Field("", description=
         "Weights of the target through bitsandbytes; CUDA only, not on ZeroGPU.")
-    compact: Literal["auto", "drafter", "both", "neither"] = Field("auto", description=
-        "Which CPU passes read fewer bytes (Llama shapes): a drafter's weights are rounded to bfloat16, a"
-        " target's are read as its GGUF file packs them, else in bfloat16 where that is exact (auto: if it"
-        " decodes faster so).")
+    compact: Literal["auto", "neither"] = Field("auto", description=
+        "Whether CPU passes read fewer bytes (Llama shapes): a drafter's weights are rounded to bfloat16, a"
+        " target's are read as its GGUF file packs them, else in bfloat16 where that is exact.")
     arithmetic: Arithmetic = Field(ARITHMETIC, description=
         "How a target on a CPU multiplies weights that its GGUF file packs: in float32; or in int8, with"
         " activations of eight bits, which is faster and moves its probabilities a little.")
@@ -183,7 +182,7 @@ class Settings(LearningSettings):
     def packed(self) -> bool:
         """Whether a target's passes on a CPU read a GGUF file's packed weights."""
         wide = self.backend == "reference" or self.dtype not in ("auto", "float32")
-        return self.compact in ("auto", "both") and not wide
+        return self.compact == "auto" and not wide
 
     def policy(self, likely: bool = False) -> Policy:
         """The draft policy of an answer that names none. `auto` drafts only where that is faster by its

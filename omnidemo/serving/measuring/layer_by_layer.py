@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from omnidemo.backends import choice, compile_kernels
+from omnidemo.backends import compile_kernels
 from omnidemo.backends.arithmetic import integer
 from omnidemo.backends.call_layout import SPAN, Model, Scores
 from omnidemo.backends.compiled_passes import EMBEDDING, PRODUCTS, CompiledPasses
@@ -84,16 +84,16 @@ def check(settings: Settings, text: str) -> Iterator[Stage | LayerReport]:
     text; yield a report for each form of the weights or arithmetic. Integer products are compared with numpy.
     Both models are in memory. ValueError or ModelError, one sentence, for a target without compiled passes
     and as `load_model`."""
-    at, device = resolve(settings.target, settings), choice.device(settings.backend, settings.device)
-    target = load_model(at.where, device=device, packed=settings.packed, **settings.loading)
+    at = resolve(settings.target, settings)
+    target = load_model(at.where, device=settings.device, packed=settings.packed, **settings.loading)
     runner = target.runner
     if not isinstance(runner, FusedLlama) or runner.passes is None:
         raise ValueError(
             f"{target.name} has no compiled passes here; look at the layers of a Llama, Qwen2 or Qwen3 target"
-            " with OMNIDEMO_DEVICE=cpu and OMNIDEMO_BACKEND=cpu"
+            " with OMNIDEMO_DEVICE=cpu and OMNIDEMO_BACKEND=auto"
         )
-    if settings.compact in ("both", "auto"):
-        runner.compact(True)
+    if settings.compact == "auto":
+        runner.compact()
     if not compile_kernels.wait():
         raise RuntimeError(f"the passes cannot be compiled: {compile_kernels.failure()}")
     ids = target.tokenizer.encode(text)[: min(TOKENS, target.context)]
@@ -112,12 +112,12 @@ def compare(runner: FusedLlama, reference: Any, ids: Sequence[int]) -> Iterator[
     seen = _Seen.of(reference, ids)
     if runner.packed is None:
         for form in runner.forms():
-            yield from _Check(runner.passes_over(form), reference, seen).run(f"{form} weights")
+            yield from _Check(CompiledPasses(runner, form), reference, seen).run(f"{form} weights")
         return
     for arithmetic in get_args(Arithmetic):
         own = runner.copy()
         own.packed = replace(runner.packed, arithmetic=arithmetic)
-        yield from _Check(own.passes_over("packed"), reference, seen).run(f"packed weights, {arithmetic}")
+        yield from _Check(CompiledPasses(own, "packed"), reference, seen).run(f"packed weights, {arithmetic}")
 
 
 @dataclass(frozen=True, slots=True)

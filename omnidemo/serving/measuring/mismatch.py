@@ -10,7 +10,7 @@ from itertools import islice, product
 from time import perf_counter
 from typing import Any, get_args
 
-from omnidemo.backends import choice
+from omnidemo.backends import choice, compile_kernels
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.core.config import Arithmetic, Settings
 from omnidemo.core.records import Generation, Token
@@ -128,10 +128,7 @@ def check(
     ValueError, one sentence, for a method that cannot serve the pair and as in `load_pair`.
     """
     if settings.backend == "reference":
-        raise ValueError(
-            "the reference cannot be checked against itself; name another backend: auto, cpu or cuda"
-        )
-    settings = settings.model_copy(update={"device": choice.device(settings.backend, settings.device)})
+        raise ValueError("the reference cannot be checked against itself; set OMNIDEMO_BACKEND=auto")
     began = perf_counter()
     reference = _pair(settings.model_copy(update={"backend": "reference"}))
     seconds = perf_counter() - began
@@ -144,7 +141,11 @@ def check(
         "max_new_tokens": tokens, "draft_length": settings.draft_length, "learn": False, "reuse": False,
     }  # fmt: skip
     other = _pair(settings)
-    backend = choice.backend_of(settings.backend, other.target.runner, other.drafter.runner)
+    backend = choice.backend_of(other.target.runner, other.drafter.runner)
+    if backend == "reference":
+        raise ValueError("nothing here is faster than the reference; choose a model of Llama, Qwen2 or Qwen3")
+    if backend == "cpu" and not compile_kernels.wait():
+        raise ValueError(f"the passes cannot be compiled here: {compile_kernels.failure()}")
     packed = getattr(other.target.runner, "packed", None) is not None
     report = Report(backend, 0, 0, seconds=seconds if packed else None)
     yield Stage("answers", 0, len(cases))

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from omnidemo.backends.compiled_passes import CompiledPasses
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.runner import Runner
 from omnidemo.core.config import Arithmetic
@@ -51,7 +52,7 @@ def differing(runner: FusedLlama, ids: Sequence[int], arithmetic: Arithmetic) ->
     some = [ids[at % len(ids)] for at in range(sum(sizes))]
     own = runner.copy()
     own.packed = replace(runner.packed, arithmetic=arithmetic)
-    own.use(own.passes_over("packed"))
+    own.passes = CompiledPasses(own, "packed")
     return int((_bits(own, some, sizes) != _bits(own, some, [1] * len(some))).sum())
 
 
