@@ -27,6 +27,7 @@ from omnidemo.ui.errors import report
 VISITOR, OPERATOR = "x-omnidemo-visitor", "x-omnidemo-operator"
 Life = Callable[[], AbstractAsyncContextManager[None]]
 SAFE = ("GET", "HEAD", "OPTIONS")
+PORTS = {"http": 80, "https": 443}  # of addresses that name none
 JSON_BYTES = 8_000_000
 UPLOAD_EXTRA = 1_000_000  # of a form beside the file in it
 UNREADABLE = "This request cannot be read; the interface is described at the foot of the page."
@@ -67,28 +68,42 @@ class Hosts:
     name at our address (DNS rebinding) and read everything."""
 
     def __init__(self, settings: Settings) -> None:
-        self._names = {
-            *LOOPBACK,
-            *(name.strip().lower().strip("[]") for name in settings.allowed_hosts.split(",") if name.strip()),
-        }
-        self._names |= {settings.host.lower().strip("[]")}
+        listed = {_listed(name.strip()) for name in settings.allowed_hosts.split(",")}
+        self._allowed = {name for name in listed if name and not is_loopback(name)}
+        self._names = {*LOOPBACK, settings.host.lower()}
         self._everywhere, self._share, self._any = not is_loopback(settings.host), settings.share, is_space()
 
     def __contains__(self, name: str) -> bool:
         if self._any or name in self._names or (self._share and name.endswith(".gradio.live")):
             return True
-        if any(known.startswith("*.") and name.endswith(known[1:]) for known in self._names):
-            return True
         # an address cannot be rebound to another machine, as a name can
-        return self._everywhere and _is_address(name)
+        return self._allows(name) or (self._everywhere and _is_address(name))
+
+    def own(self, origin: str, *hosts: str) -> bool:
+        """Whether an origin is this app's page. The name alone decides for allowed hosts, because a proxy may
+        pass on another host or port. Elsewhere name and port are those of one of the `Host` headers: another
+        program of this machine has the same name."""
+        scheme = origin.partition("://")[0]
+        name, port = _place(origin, scheme)
+        if not name or scheme not in PORTS:  # such as file://, about:blank and null
+            return False
+        return self._allows(name) or (name, port) in [_place(f"//{host}", scheme) for host in hosts]
+
+    def _allows(self, name: str) -> bool:
+        patterns = [known[1:] for known in self._allowed if known.startswith("*.")]
+        return name in self._allowed or name.endswith(tuple(patterns))
+
+
+def _listed(name: str) -> str:
+    """The host in an entry of the setting, which may have scheme and port."""
+    return name.lower() if _is_address(name) else _place(f"//{name.rpartition('://')[2]}")[0]
 
 
 def _is_address(name: str) -> bool:
     try:
-        ipaddress.ip_address(name)
+        return bool(ipaddress.ip_address(name))
     except ValueError:
         return False
-    return True
 
 
 class Guard:
@@ -120,12 +135,9 @@ class Guard:
             await self._pass_on(scope, receive, send)
         else:
             status, sentence = refused
-            body = endpoint.refusal_body(scope.get("path", ""), status, sentence) or {
-                "detail": sentence,
-                "error": sentence,
-            }
-            answer = JSONResponse(body, status, headers=self.extra)
-            await answer(scope, receive, send)
+            body = endpoint.refusal_body(scope.get("path", ""), status, sentence)
+            body = body or {"detail": sentence, "error": sentence}
+            await JSONResponse(body, status, headers=self.extra)(scope, receive, send)
 
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, and headers back; an error of the framework becomes one sentence and one row of
@@ -148,7 +160,7 @@ class Guard:
 
     def _foreign(self, scope: Scope, headers: Headers) -> tuple[int, str] | None:
         """(status, sentence) for a request to another host or from a foreign page."""
-        host = _host(headers.get("host", ""))
+        host, _ = _place(f"//{headers.get('host', '')}")
         if host not in self.hosts:
             known = f"This app is not known as {host[:80] or 'nothing'}"
             return 403, f"{known}; name it in OMNIDEMO_ALLOWED_HOSTS if that is right."
@@ -172,11 +184,8 @@ class Guard:
         link."""
         origin = headers.get("origin")
         if origin is not None:
-            return (
-                _netloc(origin)
-                in (headers.get("host", "").lower(), headers.get("x-forwarded-host", "").lower())
-                and origin != "null"
-            )
+            forwarded = headers.get("x-forwarded-host", "").split(",")
+            return self.hosts.own(origin, headers.get("host", ""), *forwarded)
         site, mode = headers.get("sec-fetch-site", "none"), headers.get("sec-fetch-mode", "navigate")
         return site in ("none", "same-origin") or (mode == "navigate" and scope.get("method") in SAFE)
 
@@ -188,10 +197,8 @@ class Guard:
         if (coded := headers.get("content-encoding", "identity").lower()) not in ("", "identity"):
             return 415, f"This takes no body that is compressed ({coded[:20]}); send it as it is."
         if size > most:
-            return (
-                413,
-                f"That is {size / 1e6:,.0f} MB, and this takes at most {most / 1e6:,.0f} MB; send less.",
-            )
+            said = f"That is {size / 1e6:,.0f} MB, and this takes at most {most / 1e6:,.0f} MB; send less."
+            return 413, said
         if size and kind != (wanted or kind):
             return 415, f"This takes {wanted} and not {kind[:60] or 'what names no type'}."
         return None
@@ -252,20 +259,14 @@ async def _whole(scope: Scope, receive: Receive, most: int) -> tuple[Scope, Rece
     return {**scope, "headers": [*kept, (b"content-length", b"%d" % len(body))]}, again
 
 
-def _host(value: str) -> str:
-    """The name in a Host header, without port and brackets."""
-    value = value.strip().lower()
-    if value.startswith("["):
-        return value[1:].partition("]")[0]
-    return value.partition(":")[0]
-
-
-def _netloc(origin: str) -> str:
-    """Host and port of an origin, as a Host header writes them."""
+def _place(address: str, scheme: str = "") -> tuple[str, int | None]:
+    """Name and port of an address: the name in lower case and without a dot at its end, empty where there is
+    none; for no port the default one of the scheme."""
     try:
-        return urlsplit(origin).netloc.lower()
+        parts = urlsplit(address.strip())
+        return (parts.hostname or "").removesuffix("."), parts.port or PORTS.get(scheme)
     except ValueError:
-        return ""
+        return "", None
 
 
 def around(services: PublicServices, within: Life) -> Callable[[Any], AbstractAsyncContextManager[None]]:

@@ -68,8 +68,13 @@ def test_the_app_answers_by_its_own_names(local: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize(
-    "origin", ["http://localhost:9", "http://127.0.0.1:9", "https://evil.example", "null", "http://0.0.0.0:1"]
-)
+    "origin",
+    [
+        "http://localhost:9", "http://localhost:443", "http://127.0.0.1:9", "https://evil.example",
+        "http://0.0.0.0:1", "null", "", "file://", "file:///home/me/page.html", "about:blank", "data:", "http://",
+        "http://:80", "data:text/html,x", "http://[",
+    ],
+)  # fmt: skip
 def test_pages_elsewhere_read_and_change_nothing(local: httpx.Client, origin: str) -> None:
     tries = [
         local.get("/config", headers={"Origin": origin}),
@@ -106,6 +111,53 @@ def test_the_own_page_may_everything(local: httpx.Client) -> None:
     own = str(local.base_url).rstrip("/")
     assert local.post("/visitor", json={}, headers={"Origin": own}).status_code == 200
     assert local.get("/config", headers={"Origin": own}).status_code == 200
+
+
+PROXIES = {  # what a proxy of duck.example.org passes on, and where its page is
+    "another port, lost": ("duck.example.org", "https://duck.example.org:8443"),
+    "a default port": ("duck.example.org:443", "https://duck.example.org"),
+    "plain http": ("duck.example.org:80", "http://duck.example.org"),
+    "nginx as it comes": ("127.0.0.1:{port}", "https://duck.example.org"),
+    "a name of its own": ("localhost", "https://duck.example.org:8443"),
+    "a dot behind the name": ("duck.example.org.", "https://duck.example.org."),
+    "capitals": ("Duck.Example.org", "https://duck.example.org:8443"),
+}
+
+
+@pytest.fixture(scope="module")
+def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    names = "https://duck.example.org, *.pond.example:8443, localhost"
+    with serving(tmp_path_factory.mktemp("proxied"), allowed_hosts=names) as client:
+        yield client
+
+
+@pytest.mark.parametrize(("host", "origin"), PROXIES.values(), ids=PROXIES)
+def test_behind_a_proxy_the_name_says_whose_page_it_is(proxied: httpx.Client, host: str, origin: str) -> None:
+    told = {"Host": host.format(port=proxied.base_url.port), "Origin": origin}
+    assert proxied.post("/visitor", json={}, headers=told).status_code == 200
+    assert proxied.get("/config", headers=told).status_code == 200
+    for other in ("duck.example.org.evil.example", "evil.example", "example.org"):
+        told["Origin"] = origin.replace("duck.example.org", other)
+        assert proxied.post("/visitor", json={}, headers=told).status_code == 403
+
+
+def test_patterns_are_names_too_and_an_allowed_loopback_keeps_its_port(proxied: httpx.Client) -> None:
+    def status(host: str, origin: str) -> int:
+        return proxied.post("/visitor", json={}, headers={"Host": host, "Origin": origin}).status_code
+
+    assert status("a.pond.example", "https://a.pond.example:9") == 200
+    assert status("pond.example", "https://pond.example") == 403
+    port = proxied.base_url.port
+    assert status(f"localhost:{port}", f"http://localhost:{port}") == 200
+    assert status(f"localhost:{port}", "http://localhost:9") == 403
+    assert status("127.0.0.1", "http://127.0.0.1") == status("127.0.0.1:80", "http://127.0.0.1") == 200
+    assert status("127.0.0.1", "https://127.0.0.1:80") == status("127.0.0.1", "http://127.0.0.1:443") == 403
+
+
+def test_what_a_proxy_forwards_may_be_a_list(proxied: httpx.Client) -> None:
+    told = {"X-Forwarded-Host": "goose.example.org:443, inner"}
+    for origin, status in (("https://goose.example.org", 200), ("https://goose.example.org:8443", 403)):
+        assert proxied.get("/config", headers=told | {"Origin": origin}).status_code == status
 
 
 def test_forms_and_floods_are_refused(local: httpx.Client) -> None:
