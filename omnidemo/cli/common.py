@@ -23,13 +23,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Column, Table
 from typer.core import TyperGroup
 
-from omnidemo.core.config import Settings, shortened
+from omnidemo.core.config import Settings, of_kubernetes, shortened
 
 if TYPE_CHECKING:
     from omnidemo.core.records import Generation, Reading, Round
     from omnidemo.pair.pair import Pair
     from omnidemo.serving.measuring.report_tables import Stage
 
+log = logging.getLogger(__name__)
 T = TypeVar("T")
 SPREAD = (
     "Mean ± standard deviation over prompts; speedup: tokens/s against autoregressive on the same prompt."
@@ -81,10 +82,19 @@ def check_folder(path: Path) -> None:
 
 
 def check_environment() -> None:
-    """ValueError for an `OMNIDEMO_*` variable that is no setting, such as a misspelled one."""
+    """ValueError for an `OMNIDEMO_*` variable that is no setting, such as a misspelled one. An empty one
+    counts as not given; those that Kubernetes makes are passed over, with a line in the log."""
+    ours = {
+        name: value
+        for name, value in sorted(os.environ.items())
+        if name.upper().startswith("OMNIDEMO_") and value.strip()
+    }
     known = [f"OMNIDEMO_{name.upper()}" for name in Settings.model_fields]
-    for name in sorted(os.environ):
-        if name.upper().startswith("OMNIDEMO_") and name.upper() not in known:
+    foreign = [name for name, value in ours.items() if of_kubernetes(name, value)]
+    if foreign:
+        log.warning("passed over, because Kubernetes makes them for a Service: %s", ", ".join(foreign))
+    for name in ours:
+        if name.upper() not in known and name not in foreign:
             close = difflib.get_close_matches(name.upper(), known, 1)
             raise ValueError(
                 f"there is no setting {name}; "

@@ -23,11 +23,12 @@ from omnidemo.core.config.settings import (
     Arithmetic,
     Settings,
     changed,
+    of_kubernetes,
     otherwise,
 )
 
 __all__ = [
     "ARITHMETIC", "COOLEST", "DEFAULT", "DRAFTER", "DRAFTING", "EMBEDDED_TARGET", "GREEDY", "REAL_DRAFTER",
     "SAMPLING", "Arithmetic", "GenerationConfig", "Manner", "ModelError", "Settings", "changed", "check_text",
-    "option_named", "option_of", "otherwise", "refusal", "shortened", "shown_by", "type_of",
+    "of_kubernetes", "option_named", "option_of", "otherwise", "refusal", "shortened", "shown_by", "type_of",
 ]  # fmt: skip

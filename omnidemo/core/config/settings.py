@@ -33,8 +33,21 @@ DEFAULT = "auto"  # of target and drafter: what the catalogue has for this machi
 EMBEDDED_TARGET, DRAFTER, REAL_DRAFTER = "bundled/large", "bundled/drafter", "bundled/drafter-3"
 
 
+# What Kubernetes sets in every pod beside a Service called omnidemo, or omnidemo-something.
+OF_A_SERVICE = re.compile(
+    r"OMNIDEMO_(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_PROTO|_PORT|_ADDR)?)", re.I
+)
+
+
+def of_kubernetes(name: str, value: str) -> bool:
+    """Whether an environment variable describes a Service of Kubernetes: it is no setting of ours."""
+    address = name.upper().endswith("_PORT") and re.match(r"(tcp|udp|sctp)://", value)
+    return bool(address or OF_A_SERVICE.fullmatch(name))
+
+
 class Settings(LearningSettings):
-    """Settings of the app and the command line. `check_environment` refuses unknown `OMNIDEMO_*` names."""
+    """Settings of the app and the command line. An empty variable counts as not given. `check_environment`
+    refuses unknown `OMNIDEMO_*` names."""
 
     model_config = SettingsConfigDict(env_prefix="OMNIDEMO_", extra="forbid", allow_inf_nan=False)
 
@@ -153,6 +166,17 @@ class Settings(LearningSettings):
     trust_hub: bool = Field(True, description=
         "Allow downloads of models (safetensors and GGUF only, no remote code).")
     # fmt: on
+
+    @classmethod
+    def settings_customise_sources(
+        cls, settings_cls: Any, init_settings: Any, env_settings: Any, *others: Any, **more: Any
+    ) -> tuple[Any, ...]:
+        env_settings.env_vars = {
+            name: value
+            for name, value in env_settings.env_vars.items()
+            if value.strip() and not of_kubernetes(name, value)
+        }
+        return init_settings, env_settings
 
     @field_validator("*", mode="before")
     @classmethod
