@@ -7,8 +7,9 @@ import asyncio
 import json
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import pytest
 from omnidemo.core.config import SAMPLING
 from omnidemo.core.records import Generation, Part, Reading, Round
 from omnidemo.pair.prompt_reader import TooLong
-from omnidemo.serving.endpoint import answer_slots, api_routes
+from omnidemo.serving.endpoint import answer_response, answer_slots, api_routes
 from omnidemo.serving.endpoint.answer_format import StopFilter
 from omnidemo.serving.endpoint.answer_slots import AnswerSlots, Work
 from omnidemo.serving.endpoint.api_errors import ApiError
@@ -607,6 +608,86 @@ def test_a_stream_says_something_while_a_long_prompt_is_read(
     comments = [line for line in said if line.startswith(":")]
     assert len(comments) == 26 and comments == said[:26]
     assert comments[-1] == ": reading the prompt, 25 of 25 tokens"
+
+
+@pytest.fixture
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert answer_response.BEGIN_SECONDS <= 1 and answer_response.TELL_SECONDS <= 10
+    monkeypatch.setattr(answer_response, "TELL_SECONDS", 0.1)
+
+
+def comments_then(lines: Iterator[str], act: Callable[[], object]) -> tuple[set[str], list[str]]:
+    """The first three comments of a stream, and its other lines after `act`."""
+    said = {next(line for line in lines if line) for _ in range(3)}
+    act()
+    return said, [line for line in lines if line and not line.startswith(":")]
+
+
+@pytest.mark.usefixtures("often")
+def test_a_stream_whose_pair_is_loaded_has_a_status_at_once_and_says_so(tmp_path: Any) -> None:
+    with serving(tmp_path, load_seconds=1e9) as (services, url):
+        for body, ends in (
+            ({}, "data: [DONE]"),
+            ({"model": "meta-llama/Llama-3.1-8B"}, '"code":"model_not_loaded"'),
+        ):
+            asked = {"messages": HELLO, "stream": True, "unknown": 1} | body
+            with httpx.stream("POST", f"{url}/v1/chat/completions", json=asked, timeout=5) as answer:
+                assert answer.status_code == 200 and answer.headers["X-OmniDemo-Ignored"] == "unknown"
+                said, rest = comments_then(
+                    answer.iter_lines(), partial(setattr, services, "load_seconds", 0.0)
+                )
+            assert said == {": loading the model"} and ends in rest[-1] and all(map(is_data, rest))
+            services.load_seconds, services.started = 1e9, {}
+
+
+def is_data(line: str) -> bool:
+    return line.startswith("data: ")
+
+
+@pytest.mark.usefixtures("often")
+@pytest.mark.parametrize("rounds", [0, 1])
+def test_a_stream_behind_others_or_between_two_rounds_says_that_it_waits(
+    local: tuple[FakeServices, str], monkeypatch: pytest.MonkeyPatch, rounds: int
+) -> None:
+    services, url = local
+    free, whole = threading.Event(), services.chat
+
+    def chat(**options: Any) -> Iterator[Part]:
+        for number, item in enumerate(whole(**options)):
+            if number >= rounds:
+                assert free.wait(30)
+            yield item
+
+    monkeypatch.setattr(services, "chat", chat)
+    asked = {"messages": HELLO, "stream": True, "seed": 1}
+    with ExitStack() as streams:
+        answers = [
+            streams.enter_context(httpx.stream("POST", f"{url}/v1/chat/completions", json=asked, timeout=5))
+            for _ in range(api_routes.ANSWERS + 1)
+        ]
+        lines = [answer.iter_lines() for answer in answers]
+        last = next(line for line in lines[-1] if line)  # its own, before a thread is free
+        assert last == ": waiting for its turn" and {answer.status_code for answer in answers} == {200}
+        if rounds:
+            assert is_data(next(lines[0]))
+        said, rest = comments_then(lines[0], free.set)
+        assert said == {": waiting for its turn"} and rest[-1] == "data: [DONE]"
+
+
+@pytest.mark.usefixtures("often")
+def test_an_error_after_a_wait_is_an_event_and_openais_client_raises_it(
+    local: tuple[FakeServices, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services, url = local
+
+    def chat(**options: Any) -> Iterator[Part]:
+        time.sleep(0.8)
+        raise RuntimeError("the machine ran out of memory")
+        yield
+
+    monkeypatch.setattr(services, "chat", chat)
+    with pytest.raises(openai.APIError, match=r"^The machine ran out of memory\.$"):
+        list(client(url).chat.completions.create(model="omnidemo", messages=HELLO, stream=True))
 
 
 def test_a_client_that_leaves_while_its_prompt_is_read_ends_that(

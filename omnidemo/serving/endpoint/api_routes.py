@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from threading import Event
 from typing import Any
 
@@ -136,12 +137,13 @@ class Endpoint:
         messages: list[dict[str, str]],
         raw: bool = False,
     ) -> ASGIApp:
-        model = await self.ready(front, asked.model, request.is_disconnected)
+        model = await self._found(front, asked.model)
         begin = self.plan(front, model, asked, messages, raw)
         form = AnswerFormat(
             asked, model.written(front.settings), {"target": model.target, "drafter": model.drafter}
         )
-        return AnswerResponse(begin, form, self.slots, self.counted_as(front), asked)
+        load = partial(self._loaded, front, asked.model, model)
+        return AnswerResponse(load, begin, form, self.slots, self.counted_as(front), asked)
 
     def counted_as(self, front: PublicServices) -> str:
         """The name under which a caller's answers are counted; "" in a private app."""
@@ -181,9 +183,13 @@ class Endpoint:
     async def ready(self, front: PublicServices, name: str, gone: Gone = _never) -> ModelId:
         """The loaded model of a request. ApiError for an unknown one, and where loading fails, takes too
         long, or too many requests wait."""
+        return await self._loaded(front, name, await self._found(front, name), gone)
+
+    async def _found(self, front: PublicServices, name: str) -> ModelId:
         model = model_ids.find_own(front.settings, name)
-        if model is None:
-            model = await anyio.to_thread.run_sync(model_ids.find, front, name)
+        return model or await anyio.to_thread.run_sync(model_ids.find, front, name)
+
+    async def _loaded(self, front: PublicServices, name: str, model: ModelId, gone: Gone = _never) -> ModelId:
         state = front.load(model.target, model.drafter)
         if state.stage != "ready":
             with self.slots.place(self.counted_as(front)):
