@@ -17,7 +17,8 @@ from omnidemo.core.config import Arithmetic, Settings
 from omnidemo.models import model_files, names
 from omnidemo.models.folder_model import BYTES
 from omnidemo.models.gguf import sources
-from omnidemo.models.gguf.gguf_facts import GgufFile
+from omnidemo.models.gguf.gguf_facts import GgufFile, about
+from omnidemo.models.gguf.places import Walk
 from omnidemo.models.load import DTYPES, ModelError, pick_device
 from omnidemo.models.memory_need import OF_FILE, least_need, whole_need
 
@@ -32,10 +33,11 @@ LARGEST_DRAFTER = 2e9  # parameters of a GGUF file that is offered as a drafter
 @dataclass(frozen=True, slots=True)
 class Reading:
     """The conversation that a model was made for: most turns (a question and its answer), and most tokens of
-    prompt. None: what its window holds."""
+    prompt. None: what its window holds. `system`: the system prompt of a conversation that has none."""
 
     turns: int | None = None
     tokens: int | None = None
+    system: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,7 @@ class ModelCard:
 def reading(name: str) -> Reading:
     """The catalogue's entry for a model; models without one keep the whole conversation."""
     entry = entry_of(name)
-    return Reading(entry.get("turns"), entry.get("tokens"))
+    return Reading(entry.get("turns"), entry.get("tokens"), entry.get("system", ""))
 
 
 def credits_of(name: str) -> dict[str, str]:
@@ -87,7 +89,10 @@ def list_models(settings: Settings, scan: bool = True) -> list[ModelCard]:
     free = model_files.free_memory(place)
     cards, known = list[ModelCard](), set[str]()
     pair = (settings.target, settings.drafter)
-    files = sources.installed(settings.folders) if scan else []
+    files, cached, walk = list[GgufFile](), list[str](), Walk()
+    if scan:
+        files, cached = sources.installed(settings.folders), model_files.cached_names(walk)
+        files += [about(walk.cut)] if walk.cut else []
     files += [
         one
         for one in map(sources.seen, pair)
@@ -103,7 +108,7 @@ def list_models(settings: Settings, scan: bool = True) -> list[ModelCard]:
     cards += [_file(one, widths[0], place, packed) for one in files]
     known = {card.name for card in cards}
     others = dict(zip(pair, widths, strict=True))
-    others |= {name: widths[0] for name in model_files.cached_names() if name not in others} if scan else {}
+    others |= {name: widths[0] for name in cached if name not in others}
     cards += [
         _other(name, width, free, settings.trust_hub) for name, width in others.items() if name not in known
     ]

@@ -250,9 +250,9 @@ def cached_folder(name: str) -> Path | None:
     return folder
 
 
-def cached_names() -> list[str]:
-    """Names of the models in the Hub's cache that seem complete."""
-    walk, found = Walk(), []
+def cached_names(walk: Walk | None = None) -> list[str]:
+    """Names of the models in the Hub's cache that seem complete; `walk` says whether they are all."""
+    walk, found = walk or Walk(), []
     for folder in walk.folders(hub_root()):
         kind, *parts = folder.name.split("--")
         snapshot = hub_snapshot(folder, walk) if kind == "models" and len(parts) in (1, 2) else None

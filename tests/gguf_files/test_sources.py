@@ -370,17 +370,52 @@ def test_unreadable_files_and_folders(file: Path, home: Path, tmp_path: Path) ->
     path.parent.chmod(0o700)
 
 
-def test_a_walk_ends(home: Path, tmp_path: Path, file: Path) -> None:
+def test_a_walk_ends_and_says_where(home: Path, tmp_path: Path, file: Path) -> None:
     deep = tmp_path
     for number in range(places.DEPTH + 3):
         deep = deep / f"d{number}"
         put(file, deep, f"{number}.gguf")
-    names_found = [path.name for path in places.Walk().models(tmp_path, tmp_path)]
+    walk = places.Walk()
+    names_found = [path.name for path in walk.models(tmp_path, tmp_path)]
     assert len(names_found) == places.DEPTH
+    assert walk.cut and walk.cut.path.name == f"d{places.DEPTH}" and "lies too deep" in walk.cut.wrong
     moments = iter(range(100))
-    assert not list(places.Walk(lambda: float(next(moments) * places.SECONDS)).models(tmp_path, tmp_path)), (
-        "time is over"
+    late = places.Walk(lambda: float(next(moments) * 2 * places.SECONDS))
+    assert not list(late.models(tmp_path, tmp_path)), "time is over"
+    assert late.cut and late.cut.path == tmp_path and "longer than 3 seconds" in late.cut.wrong
+
+
+def test_only_the_walking_of_a_walk_takes_of_its_time(home: Path, tmp_path: Path, file: Path) -> None:
+    for number in range(3):
+        put(file, tmp_path / f"d{number}", f"{number}.gguf")
+    now = 0.0
+    walk, found = places.Walk(lambda: now), []
+    for path in walk.models(tmp_path, tmp_path):
+        now += 2 * places.SECONDS  # a slow machine reads a header
+        found.append(path.name)
+    assert found == ["0.gguf", "1.gguf", "2.gguf"] and walk.cut is None
+
+
+def test_an_incomplete_list_says_that_it_is_one(
+    home: Path, tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "many"
+    for number in range(9):
+        put(file, folder, f"{number}.gguf")
+    settings = Settings(model_folders=str(folder))
+
+    def incomplete() -> list[str]:
+        return [card.note for card in list_models(settings) if "incomplete" in card.note]
+
+    assert not incomplete()
+    monkeypatch.setattr(places, "MOST_ENTRIES", 5)
+    [note] = incomplete()
+    assert note == (
+        f"The list of models is incomplete at {folder}, because there are more than 5 files and folders; name"
+        " a model there by its path."
     )
+    with pytest.raises(ModelError, match=r"known as gguf/duck; .* is incomplete at .*many, because"):
+        sources.find("gguf/duck", settings.folders)
 
 
 def test_a_changed_file_is_read_again(file: Path, home: Path, tmp_path: Path) -> None:

@@ -45,22 +45,34 @@ class Place:
 
 
 class Walk:
-    """The bounds of one listing, in entries and seconds. Entries beyond them, or unreadable ones, are left
-    out."""
+    """The bounds of one listing, in entries and seconds. Only reading folders takes of these seconds, not
+    what is done with their files. `cut`: the first folder that a bound left out, with the reason; None for a
+    complete list."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock, self._until, self._left = clock, clock() + SECONDS, MOST_ENTRIES
+        self._clock, self._seconds, self._left = clock, SECONDS, MOST_ENTRIES
+        self.cut: Place | None = None
 
     def entries(self, folder: Path) -> list[os.DirEntry[str]]:
-        """The entries of a folder by name; none where it cannot be read, or a bound is reached."""
+        """The entries of a folder by name, as far as the bounds allow; none where it cannot be read."""
         found: list[os.DirEntry[str]] = []
+        began = self._clock()
         with suppress(OSError), os.scandir(folder) as entries:
             for entry in entries:
-                if self._left <= 0 or self._clock() > self._until:
+                if self._left <= 0:
+                    self._stop(folder, f"there are more than {MOST_ENTRIES:,} files and folders")
+                    break
+                if self._clock() - began > self._seconds:
+                    self._stop(folder, f"to read the folders takes longer than {SECONDS:g} seconds")
                     break
                 self._left -= 1
                 found.append(entry)
+        self._seconds -= self._clock() - began
         return sorted(found, key=lambda entry: entry.name)
+
+    def _stop(self, folder: Path, why: str) -> None:
+        said = f"the list of models is incomplete at {folder}, because {why}; name a model there by its path"
+        self.cut = self.cut or Place(folder, str(folder), "folder", said)
 
     def folders(self, folder: Path) -> list[Path]:
         return [Path(entry.path) for entry in self.entries(folder) if is_folder(entry)]
@@ -72,8 +84,12 @@ class Walk:
         names = {entry.name for entry in entries}
         for entry in entries:
             if is_folder(entry):
-                if depth > 0 and not entry.name.startswith("."):
+                if entry.name.startswith("."):
+                    continue
+                if depth > 0:
                     yield from self.models(Path(entry.path), inside, depth - 1)
+                else:
+                    self._stop(Path(entry.path), "it lies too deep in its folder")
             elif entry.name.lower().endswith(".gguf"):
                 first = part_names(entry.name)[0]  # of a split model
                 if (first == entry.name or first not in names) and is_within(Path(entry.path), inside):
@@ -102,7 +118,7 @@ def is_within(path: Path, root: Path) -> bool:
 
 def all_places(folders: Sequence[str] = ()) -> Iterator[Place]:
     """Every GGUF file that can be found, the likeliest places first; `folders` may contain files. A file with
-    an error is listed too."""
+    an error is listed too, and so is the folder where a bound ended the search."""
     walk = Walk()
     own = models_root()
     # a fetched file may be a link to where it was found
@@ -117,6 +133,8 @@ def all_places(folders: Sequence[str] = ()) -> Iterator[Place]:
             if root != own:
                 files = [root] if is_file(root) else walk.models(root, root)
                 yield from (Place(path, str(path), "folder") for path in files)
+    if walk.cut:
+        yield walk.cut
 
 
 def models_root(given: str = "") -> Path:

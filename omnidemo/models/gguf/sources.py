@@ -129,16 +129,18 @@ def _by_form(name: str, folders: Sequence[str]) -> GgufFile:
 def _by_known_name(name: str, folders: Sequence[str]) -> GgufFile:
     if (found := seen(name)) is not None:
         return found
-    there = [one for one in installed(folders) if one.name]
+    listed = installed(folders)
+    there = [one for one in listed if one.name]
     if (found := next((one for one in there if one.name == name), None)) is not None:
         return found
     if identity.named(name) is not None:
         raise NotHere(OFF.format(name))
     near = difflib.get_close_matches(name, [one.name for one in there], NEAR, 0.5)
     instead = f"near are {', '.join(near)}" if near else HOW
+    cut = next((f"; {one.reason}" for one in listed if one.path.is_dir()), "")
     raise ModelError(
         f"no file on this machine is known as {name[:120]}; {instead}, and its path or its folder in"
-        " OMNIDEMO_MODEL_FOLDERS finds it"
+        f" OMNIDEMO_MODEL_FOLDERS finds it{cut}"
     )
 
 
