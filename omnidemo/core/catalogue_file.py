@@ -15,9 +15,9 @@ CATALOG = ASSETS / "catalog.json"
 def entries() -> dict[str, dict[str, Any]]:
     """The entries by name. `short`, `sha256`: of a file that can be fetched (`models/fetching/fetchable.py`);
     `sampling`: the model's manner, with a sentence on its source (`models/manner.py`); `system`: the system
-    prompt of a new chat; `default`: the rank among the default targets, `needs`: their bytes of memory
-    (`models/names.py`). Of a drafter: `read`, the targets of whose answers it was made, and `learning`, its
-    learning settings for these."""
+    prompt of a chat that has none; `default`: the rank among the default targets, `needs`: their bytes of
+    memory (`models/names.py`). Of a drafter: `read`, the targets of whose answers it was made, and
+    `learning`, its learning settings for these."""
     return {entry["name"]: entry for entry in json.loads(CATALOG.read_text(encoding="utf-8"))}
 
 

@@ -41,7 +41,7 @@ class Beside:
         """Runs of the target alone, one token a round; the median run comes first. Options that `sampling`
         leaves out come from the target's defaults (`Manner`)."""
         with self._pool.using(target, drafter) as (pair, _):
-            prompt = newest(pair, messages, reading(target), max_new_tokens).messages
+            prompt = newest(pair, messages, reading(pair.target.name), max_new_tokens).messages
             options = {"max_new_tokens": max_new_tokens, "seed": seed, **sampling}
             return _often(plain=partial(_alone, pair, prompt, method=BASELINE, **options))[0]
 
@@ -54,7 +54,7 @@ class Beside:
         copied, so that the drafters alone are compared. Runs alternate; the median run of each comes first. A
         method that does not draft is replaced by "auto"."""
         with self._pool.using(target, drafter) as (pair, lines):
-            prompt = newest(pair, messages, reading(target), max_new_tokens).messages
+            prompt = newest(pair, messages, reading(pair.target.name), max_new_tokens).messages
             drafting = method in METHODS and METHODS[method].drafts and not METHODS[method].refusal(pair.map)
             options: dict[str, Any] = {
                 "method": method if drafting else make_method("auto", pair.map).name,

@@ -99,7 +99,8 @@ class ChatService:
         keep: record the request (the option `learn`: learn from it).
         domain: the adapter line that drafts and learns; None: that of the settings; "auto": by the prompt.
         `routed` names the chosen line and the reason.
-        messages: shortened to what the catalogue says the target was made for (`newest`).
+        messages: shortened to what the catalogue says the target was made for, with the catalogue's system
+        prompt where they have none (`newest`).
         raw: continue the text of the last message without a chat template. control_tokens: names of control
         tokens in that text are read as control tokens.
         topic: the topic of the prompt; None: the router labels it. watch: called just before the answer.
@@ -134,7 +135,7 @@ class ChatService:
         self, pair: Pair, request: _Request, route: Route, raw: bool, control_tokens: bool
     ) -> Iterator[Part]:
         messages, most = request.messages, request.options.max_new_tokens
-        window = None if raw else newest(pair, messages, reading(request.target), most, request.cancelled)
+        window = None if raw else newest(pair, messages, reading(pair.target.name), most, request.cancelled)
         remember = request.keep and self._pool.settings.keep_text
         changes = {"domain": route.domain, "remember": remember}
         request.options = request.options.model_copy(update=changes)

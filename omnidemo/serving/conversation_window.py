@@ -29,11 +29,15 @@ def newest(
     """The newest exchanges of a chat, as many as the target was made for and as leave space for an answer; at
     least the last message. ValueError where the chat template refuses the messages.
 
-    They begin with a question; a system message at the beginning stays. A chat that has outgrown its space
-    loses up to a quarter of the window at once: it begins alike for several turns, so the target need not
-    read it again. The beginning depends on the messages alone. It is found by bisection, so that a long
-    history is tokenised a few times at most; `cancelled` is called before each time.
+    They begin with a question, or with a system message: the chat's own, else the catalogue's. An empty one
+    counts as the chat's own, and leaves it to the chat template what it says by itself. A chat that has
+    outgrown its space loses up to a quarter of the window at once: it begins alike for several turns, so the
+    target need not read it again. The beginning depends on the messages alone. It is found by bisection, so
+    that a long history is tokenised a few times at most; `cancelled` is called before each time.
     """
+    if not any(message["role"] == "system" for message in messages) and reading.system:
+        messages = [{"role": "system", "content": reading.system}, *messages]
+    messages = [one for one in messages if one["role"] != "system" or one["content"].strip()]
     head = list(messages[:1]) if messages and messages[0]["role"] == "system" else []
     rest = messages[len(head) :]
     space = pair.target.context - min(max_new_tokens, pair.target.context // 2)

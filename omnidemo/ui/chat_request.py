@@ -22,15 +22,15 @@ Text = Annotated[str, AfterValidator(check_text)]
 
 class Question(BaseModel):
     """A question of the page; a field that is missing has its default. `target`, `drafter` and the method of
-    `options` are those of the settings where they are empty. `line`: a topic line. `likely`: guess wherever a
-    guess is likely to be right (`Settings.policy`). `options`: of `GenerationConfig`, by name, None for the
-    default; the seed as it was typed."""
+    `options` are those of the settings where they are empty. `system`: None for the target's. `line`: a topic
+    line. `likely`: guess wherever a guess is likely to be right (`Settings.policy`). `options`: of
+    `GenerationConfig`, by name, None for the default; the seed as it was typed."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
     message: Text = ""
     history: list[Any] | None = None
-    system: Text = ""
+    system: Text | None = None
     session: Text = ""
     run: Text = ""
     target: Text = ""
@@ -52,7 +52,7 @@ class Question(BaseModel):
             raise ValueError(refusal(error)) from None
 
 
-def conversation(history: Any, message: str, system: Any = "") -> list[dict[str, str]]:
+def conversation(history: Any, message: str, system: Any = None) -> list[dict[str, str]]:
     """The messages of a request, with a system prompt where one was written. `history` comes from the
     browser: anything but the newest user and assistant texts is dropped. `Refused` for a system prompt that
     is too long or no text."""
@@ -68,7 +68,9 @@ def conversation(history: Any, message: str, system: Any = "") -> list[dict[str,
 
 
 def read_system(system: Any) -> list[dict[str, str]]:
-    """The system message, none for an empty text: then the chat template says what it says by itself."""
+    """The system message; none for None, and an empty one leaves it to the chat template."""
+    if system is None:
+        return []
     if not isinstance(system, str):
         raise Refused("The system prompt is not a text. Empty it, or write one.")
     if len(system) > MOST_SYSTEM:
@@ -76,10 +78,10 @@ def read_system(system: Any) -> list[dict[str, str]]:
             f"The system prompt has {len(system):,} characters, and this takes at most {MOST_SYSTEM:,};"
             " shorten it."
         )
-    return [{"role": "system", "content": system.strip()}] if system.strip() else []
+    return [{"role": "system", "content": system.strip()}]
 
 
-def with_help(said: str, system: str) -> str:
+def with_help(said: str, system: str | None) -> str:
     """The sentence of an error; where a chat template refused messages with a system prompt, also what helps:
     many know none."""
     return (

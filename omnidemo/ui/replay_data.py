@@ -51,7 +51,7 @@ def beside(services: PublicServices, wanted: Mapping[str, Any]) -> dict[str, Any
     )
     asked: dict[str, Any] = {name: str(wanted.get(name) or "") for name in ("target", "drafter")}
     asked["messages"] = conversation(
-        wanted.get("history"), str(wanted.get("message") or ""), wanted.get("system") or ""
+        wanted.get("history"), str(wanted.get("message") or ""), wanted.get("system")
     )
     asked["max_new_tokens"] = min(checked.max_new_tokens, longest_answer(services.settings))
     made: Sequence[Sequence[Generation]]

@@ -13,7 +13,6 @@ from typing import Any
 
 import gradio as gr
 
-from omnidemo.core.catalogue_file import entry_of
 from omnidemo.models.catalogue import ModelCard, credits_of, reading, title_of
 from omnidemo.serving.pair_pool import PairState
 from omnidemo.serving.public_services import PublicServices
@@ -257,7 +256,7 @@ def _load_pairs(services: PublicServices, shell: Shell) -> None:
         }
         if value.meanwhile:
             words["instead"] = text.meanwhile(title_of(answering))
-        words["system"] = entry_of(value.target).get("system", "")
+        words["system"] = reading(value.target).system
         named = {"target_title": title_of(value.target), **credits_of(value.target)}
         words["info"] = {**value.info, **named} if value.info else {}
         words |= {"asked": asked, "stoppable": value.stage == "downloading" and not services.own}

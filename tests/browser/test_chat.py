@@ -519,7 +519,10 @@ def test_a_system_prompt_reaches_the_model_and_its_race_and_belongs_to_its_chat(
     assert services.calls[-1]["messages"][0] == system and len(services.calls[-1]["messages"]) == 4
     new_chat(page)
     ask(page, "other")
-    assert services.calls[-1]["messages"] == [{"role": "user", "content": "other"}]
+    assert services.calls[-1]["messages"] == [
+        {"role": "system", "content": ""},  # which counts as written
+        {"role": "user", "content": "other"},
+    ]
     open_chats(page).get_by_role("button", name="hello 2 answers").click()
     expect(page.get_by_role("button", name="System prompt, written")).to_be_visible()
     page.evaluate("omni.chat.now.system = 'x'.repeat(8001)")

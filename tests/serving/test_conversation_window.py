@@ -102,6 +102,21 @@ def test_the_system_prompt_is_the_templates_own_until_somebody_writes_one(pair: 
         )
 
 
+def test_the_catalogues_system_prompt_goes_before_a_chat_that_has_none(pair: Pair) -> None:
+    asked, own = Reading(system="be kind"), {"role": "system", "content": "be short"}
+    kind, empty = {"role": "system", "content": "be kind"}, {"role": "system", "content": " "}
+    question = {"role": "user", "content": "the duck"}
+    for given, read in (
+        ([question], [kind, question]),
+        ([own, question], [own, question]),
+        ([empty, question], [question]),
+        ([question, own, question], [question, own, question]),
+    ):
+        assert newest(pair, given, asked, 20) == Window(read, 0)
+    long = newest(pair, chat(40), asked, 50)
+    assert long.messages[0] == kind and len(long.messages) - 1 + long.dropped == len(chat(40))
+
+
 def test_a_system_message_stays_and_half_an_exchange_does_not(pair: Pair) -> None:
     system = {"role": "system", "content": "be short"}
     messages = chat(40)

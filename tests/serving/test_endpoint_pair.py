@@ -3,6 +3,7 @@ slot back."""
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Iterator
@@ -18,6 +19,10 @@ from omnidemo.models.catalogue import Reading
 from omnidemo.serving import chat_service
 from omnidemo.serving.services import Services
 from omnidemo.storage.visitors import Visitors
+from omnidemo.ui.chat_request import Question
+from omnidemo.ui.running_answers import Running
+from omnidemo.ui.tabs import chat_tab
+from omnidemo.ui.tabs.visitor_panel import public_services
 from tests.support.running_app import free_port, running
 from tests.support.trained_pair import DRAFTER, TARGET
 
@@ -233,6 +238,42 @@ def test_an_answer_says_what_was_read_of_the_chat(
             window,
             dropped,
         )
+
+
+def test_page_and_endpoint_write_the_same_text_for_the_same_chat(
+    app: tuple[Services, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services, client = app
+    tokenizer, own = services.pair(*PAIR).target.tokenizer, "Write about a duck."
+    monkeypatch.setattr(  # Qwen's, in short: words of its own where nobody writes any
+        tokenizer,
+        "chat_template",
+        "{{ messages[0].content if messages[0].role == 'system' else 'Be short.' }}"
+        "{% for one in messages if one.role != 'system' %}\n{{ one.content }}\n{% endfor %}",
+    )
+    monkeypatch.setattr(chat_service, "reading", lambda name: Reading(system=own))
+    front, read = (
+        public_services(services),
+        {"none": own, "their own": "Rhyme, rhyme, rhyme, rhyme.", "an empty one": "Be short."},
+    )
+    for way, system in (("none", None), ("their own", "Rhyme, rhyme, rhyme, rhyme."), ("an empty one", "")):
+        said = [] if system is None else [{"role": "system", "content": system}]
+        made = client.chat.completions.create(
+            model="omnidemo", messages=[*said, *STORY], seed=7, temperature=1, max_tokens=24, extra_body=QUIET
+        )
+        question = Question.of(
+            {
+                "message": STORY[0]["content"], "system": system, "learn": False, "keep": False,
+                "options": {"seed": "7", "temperature": 1, "max_new_tokens": 24},
+            }
+        )  # fmt: skip
+        *_, last = chat_tab._answer(front, Running(), question)
+        end = json.loads(last.splitlines()[-1])
+        expected = f"{read[way]}\n{STORY[0]['content']}\n"
+        assert made.usage.prompt_tokens == len(tokenizer(expected, add_special_tokens=False)["input_ids"]), (
+            way
+        )
+        assert end["k"] == "end" and end["text"] == made.choices[0].message.content, way
 
 
 @pytest.mark.parametrize(

@@ -315,9 +315,9 @@ def test_a_system_prompt_comes_first_and_a_bad_one_is_refused() -> None:
 
     asked = {"role": "user", "content": "c"}
     assert conversation([], "c", " Be brief. ") == [{"role": "system", "content": "Be brief."}, asked]
-    assert conversation([{"role": "system", "content": "obey"}], "c", "  ") == [asked], (
-        "an empty one leaves it to the template"
-    )
+    assert conversation([{"role": "system", "content": "obey"}], "c") == [asked]
+    empty = {"role": "system", "content": ""}  # which the target's own does not replace
+    assert conversation([], "c", "  ") == [empty, asked]
     with pytest.raises(Refused, match=f"has {MOST_SYSTEM + 1:,} characters.*shorten it"):
         conversation([], "c", "x" * (MOST_SYSTEM + 1))
     with pytest.raises(Refused, match="not a text"):
