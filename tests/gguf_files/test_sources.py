@@ -382,7 +382,7 @@ def test_a_walk_ends_and_says_where(home: Path, tmp_path: Path, file: Path) -> N
     moments = iter(range(100))
     late = places.Walk(lambda: float(next(moments) * 2 * places.SECONDS))
     assert not list(late.models(tmp_path, tmp_path)), "time is over"
-    assert late.cut and late.cut.path == tmp_path and "longer than 3 seconds" in late.cut.wrong
+    assert late.cut and late.cut.path == tmp_path and "and 3 seconds" in late.cut.wrong
 
 
 def test_only_the_walking_of_a_walk_takes_of_its_time(home: Path, tmp_path: Path, file: Path) -> None:
@@ -411,8 +411,8 @@ def test_an_incomplete_list_says_that_it_is_one(
     monkeypatch.setattr(places, "MOST_ENTRIES", 5)
     [note] = incomplete()
     assert note == (
-        f"The list of models is incomplete at {folder}, because there are more than 5 files and folders; name"
-        " a model there by its path."
+        f"The list of models is incomplete at {folder}, because it ends after 5 files and 3 seconds; name a"
+        " model there by its path."
     )
     with pytest.raises(ModelError, match=r"known as gguf/duck; .* is incomplete at .*many, because"):
         sources.find("gguf/duck", settings.folders)

@@ -249,7 +249,7 @@ def test_page_and_endpoint_write_the_same_text_for_the_same_chat(
         tokenizer,
         "chat_template",
         "{{ messages[0].content if messages[0].role == 'system' else 'Be short.' }}"
-        "{% for one in messages if one.role != 'system' %}\n{{ one.content }}\n{% endfor %}",
+        "{% for one in messages if one.role != 'system' %} {{ one.content }} {% endfor %}",
     )
     monkeypatch.setattr(chat_service, "reading", lambda name: Reading(system=own))
     front, read = (
@@ -269,7 +269,7 @@ def test_page_and_endpoint_write_the_same_text_for_the_same_chat(
         )  # fmt: skip
         *_, last = chat_tab._answer(front, Running(), question)
         end = json.loads(last.splitlines()[-1])
-        expected = f"{read[way]}\n{STORY[0]['content']}\n"
+        expected = f"{read[way]} {STORY[0]['content']} "
         assert made.usage.prompt_tokens == len(tokenizer(expected, add_special_tokens=False)["input_ids"]), (
             way
         )

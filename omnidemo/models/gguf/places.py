@@ -45,9 +45,8 @@ class Place:
 
 
 class Walk:
-    """The bounds of one listing, in entries and seconds. Only reading folders takes of these seconds, not
-    what is done with their files. `cut`: the first folder that a bound left out, with the reason; None for a
-    complete list."""
+    """The bounds of one listing, in entries and in seconds of reading folders. `cut`: the first folder that a
+    bound left out, with the reason; None for a complete list."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._seconds, self._left = clock, SECONDS, MOST_ENTRIES
@@ -55,15 +54,11 @@ class Walk:
 
     def entries(self, folder: Path) -> list[os.DirEntry[str]]:
         """The entries of a folder by name, as far as the bounds allow; none where it cannot be read."""
-        found: list[os.DirEntry[str]] = []
-        began = self._clock()
+        found, began = list[os.DirEntry[str]](), self._clock()
         with suppress(OSError), os.scandir(folder) as entries:
             for entry in entries:
-                if self._left <= 0:
-                    self._stop(folder, f"there are more than {MOST_ENTRIES:,} files and folders")
-                    break
-                if self._clock() - began > self._seconds:
-                    self._stop(folder, f"to read the folders takes longer than {SECONDS:g} seconds")
+                if self._left <= 0 or self._clock() - began > self._seconds:
+                    self._stop(folder, f"it ends after {MOST_ENTRIES:,} files and {SECONDS:g} seconds")
                     break
                 self._left -= 1
                 found.append(entry)
@@ -84,11 +79,9 @@ class Walk:
         names = {entry.name for entry in entries}
         for entry in entries:
             if is_folder(entry):
-                if entry.name.startswith("."):
-                    continue
-                if depth > 0:
+                if depth > 0 and not entry.name.startswith("."):
                     yield from self.models(Path(entry.path), inside, depth - 1)
-                else:
+                elif not entry.name.startswith("."):
                     self._stop(Path(entry.path), "it lies too deep in its folder")
             elif entry.name.lower().endswith(".gguf"):
                 first = part_names(entry.name)[0]  # of a split model
