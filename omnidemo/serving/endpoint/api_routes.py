@@ -186,8 +186,9 @@ class Endpoint:
         return await self._loaded(front, name, await self._found(front, name), gone)
 
     async def _found(self, front: PublicServices, name: str) -> ModelId:
-        model = model_ids.find_own(front.settings, name)
-        return model or await anyio.to_thread.run_sync(model_ids.find, front, name)
+        if (model := model_ids.find_own(front.settings, name)) is not None:
+            return model
+        return await anyio.to_thread.run_sync(model_ids.find, front, name)
 
     async def _loaded(self, front: PublicServices, name: str, model: ModelId, gone: Gone = _never) -> ModelId:
         state = front.load(model.target, model.drafter)
