@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import threading
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
-from omnidemo.backends.cuda_graphs import KVBufferPool
+from omnidemo.backends.kv_buffers import KVBufferPool
 from omnidemo.serving import gc_pauses
 from omnidemo.ui import guard
 from tests.ui.test_guard import launched
@@ -52,18 +51,13 @@ def test_what_threads_freed_goes_back() -> None:
 def test_a_conversations_room_costs_what_was_written_and_goes_back() -> None:
     large = torch.empty(31 * MEGABYTE, dtype=torch.uint8)
     del large  # from now on the C library cuts blocks of that size out of a larger piece, and keeps it
-    runner: Any = SimpleNamespace(
-        device=torch.device("cpu"),
-        dtype=torch.float32,
-        fixed=None,
-        buffer_size=lambda capacity: (8, 2, 4, capacity, 64),
-    )
+    size, pool = (8, 2, 4, 1024, 64), KVBufferPool(torch.device("cpu"))
     rooms: list[Any] = []
     behind: list[torch.Tensor] = []
 
     def fill() -> None:
         for _ in range(2):
-            room = KVBufferPool().take(runner, 1024)
+            room = pool.take(size, torch.float32)
             room.buffer.fill_(1.0)
             rooms.append(room)
             behind.append(torch.ones(MEGABYTE))
@@ -73,7 +67,7 @@ def test_a_conversations_room_costs_what_was_written_and_goes_back() -> None:
     rooms.clear()
     assert full - resident() > 30 * MEGABYTE
     empty = resident()
-    in_a_thread(lambda: rooms.append(KVBufferPool().take(runner, 1024)))
+    in_a_thread(lambda: rooms.append(pool.take(size, torch.float32)))
     rooms[0].buffer[:, :, :, :16] = 1.0
     assert resident() - empty < 4 * MEGABYTE and float(rooms[0].buffer[:, :, :, 16:].abs().sum()) == 0
 
