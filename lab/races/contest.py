@@ -18,7 +18,7 @@ from lab.races.floor import Shape, floor
 from lab.races.machine import Probe
 from lab.races.speed_report import COLUMNS, Row
 from lab.races.watch import watched
-from omnidemo.backends import bf16_weights
+from omnidemo.backends import choice
 from omnidemo.core.config import Settings
 from omnidemo.core.config.answer_options import Policy
 from omnidemo.core.resources import usable_cores
@@ -61,7 +61,7 @@ class Contest:
     def __init__(self, target: str, order: BenchRequest, settings: Settings) -> None:
         self.name, self.order, self.settings = target, order, settings
         pair = build_measured_pair(target, settings.drafter, settings)
-        self.forms = bf16_weights.described(target=pair.target.runner, drafter=pair.drafter.runner)
+        self.forms = choice.described(target=pair.target.runner, drafter=pair.drafter.runner)
         self.target, self.drafter = watched(pair.target), watched(pair.drafter)
         self.pair = Pair(self.target, self.drafter, cache_size=settings.cache_size)
         for prompts in order.prompts.values():

@@ -50,7 +50,7 @@ class OurEngine:
 
     def __init__(self, target: str, threads: int, settings: str, text: str) -> None:
         from lab.races.machine import commit, synchronise
-        from omnidemo.backends import bf16_weights
+        from omnidemo.backends import choice
         from omnidemo.core.config import Settings
         from omnidemo.serving.pair_loading import build_measured_pair
 
@@ -63,7 +63,7 @@ class OurEngine:
         self._cache = model.runner.new_cache()
         # then rows come with what accepting needs of them
         self._temperature = 1.0 if model.device.type == "cpu" else None
-        said = bf16_weights.described(target=model.runner)
+        said = choice.described(target=model.runner)
         weights = (
             f"{said['target_form']}, {int(said['target_form_bytes']) / 1e6:.0f} MB"
             if said

@@ -14,8 +14,7 @@ from torch import Tensor
 
 from lab.races import floor
 from lab.races.machine import synchronise
-from omnidemo.backends.fused_cache import FusedCache
-from omnidemo.backends.fused_llama import FusedLlama
+from omnidemo.backends.fused_llama import FusedCache, FusedLlama
 from omnidemo.backends.runner import Runner
 from omnidemo.decoding.backend import KVCache, Pass
 from omnidemo.decoding.rollout import Rollout, RolloutRequest

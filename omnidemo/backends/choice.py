@@ -9,8 +9,7 @@ from typing import Literal
 
 from omnidemo.backends import compile_kernels
 from omnidemo.backends.compiled_backend import CompiledBackend
-from omnidemo.backends.fused_cache import FusedCache
-from omnidemo.backends.fused_llama import FusedLlama
+from omnidemo.backends.fused_llama import FusedCache, FusedLlama
 from omnidemo.backends.runner import Runner
 from omnidemo.decoding.backend import Backend, KVCache
 
@@ -50,6 +49,21 @@ def arithmetic_of(runner: Runner) -> str:
     """The arithmetic of a runner's products; empty where it is the runner's dtype."""
     own = runner.arithmetic if isinstance(runner, FusedLlama) else "float32"
     return "" if own == "float32" else own
+
+
+def described(**runners: object) -> dict[str, str | int]:
+    """`<role>_form`, `<role>_form_bytes` and `<role>_arithmetic` of each runner with compiled passes: the
+    form of the weights that a pass reads now, its bytes, and the arithmetic of its products. Without compiled
+    code torch reads float32."""
+    found: dict[str, str | int] = {}
+    for role, runner in runners.items():
+        passes = getattr(runner, "passes", None)
+        if passes is not None:
+            compiled = compile_kernels.kernels() is not None
+            found |= {f"{role}_form": passes.form if compiled else "float32"}
+            found |= {f"{role}_arithmetic": runner.arithmetic}  # type: ignore[attr-defined]
+            found |= {f"{role}_form_bytes": passes.nbytes if compiled else 4 * passes.weights}
+    return found
 
 
 def _able(runner: Runner) -> Name:

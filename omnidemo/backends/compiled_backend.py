@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from omnidemo.backends import compile_kernels
 from omnidemo.backends.call_layout import NONE
 from omnidemo.backends.compiled_passes import choice_of, text_of
-from omnidemo.backends.fused_cache import FusedCache
+from omnidemo.backends.fused_llama import FusedCache
 from omnidemo.decoding.backend import Acceptance, Draft, Judged, Pass, RoundPlan
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.engine import RoundContext

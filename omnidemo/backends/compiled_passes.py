@@ -6,12 +6,13 @@ At batch 1 a small model spends as long between its products as in them when eac
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
-from omnidemo.backends import bf16_weights, compile_kernels, thread_pool
+from omnidemo.backends import compile_kernels, thread_pool
 from omnidemo.backends.call_layout import (
     SPAN,
     Array,
@@ -30,14 +31,13 @@ from omnidemo.backends.call_layout import (
     Workers,
 )
 from omnidemo.backends.packed_forms import BFLOAT16, FLOAT32, INT8, PackedMatrix
+from omnidemo.backends.weight_arena import Packed, in_bfloat16
+from omnidemo.core.config import Arithmetic
 from omnidemo.decoding.draft_policy import NEVER
 from omnidemo.decoding.randomness import SharedNoise
 from omnidemo.decoding.rollout import DRAWS, FEW, ProposalRule, Rollout, RolloutRequest
 from omnidemo.decoding.row_ops import BLOCK, RowStats
 from omnidemo.decoding.sampling import Logits, SamplingParams, Seen, as_array
-
-if TYPE_CHECKING:
-    from omnidemo.backends.fused_llama import FusedLlama
 
 Form = Literal["packed", "bfloat16", "float32"]
 Kept = NDArray[np.float32] | NDArray[np.float16]  # keys and values
@@ -56,12 +56,43 @@ NOTHING = np.zeros(DRAWS)  # in place of uniform numbers that are not needed
 NOBODY = Marks(np.zeros(0, np.bool_), np.zeros(1, np.int64))
 
 
+class Shaped(Protocol):
+    """What compiled passes ask of a model of the Llama shape. `rows` is the width of a row of logits, `width`
+    that of the model; `threads` and the tables of rotary numbers may change."""
+
+    heads: int
+    kv_heads: int
+    head_dim: int
+    depth: int
+    rows: int
+    width: int
+    tied: bool
+    eps: float
+    parameters: int
+    threads: int
+    rope: tuple[Tensor, Tensor]
+    packed: Packed | None
+
+    @property
+    def arithmetic(self) -> Arithmetic:
+        """That of products now."""
+        ...
+
+    def named(self, form: Form) -> Mapping[str, PackedMatrix | NDArray[np.float32]]:
+        """The weights by name for passes over a form."""
+        ...
+
+    def extend_rope(self, length: int) -> None:
+        """Have rotary tables of so many positions."""
+        ...
+
+
 class CompiledPasses:
     """The forward passes of a `FusedLlama` in float32 on a CPU, over a form of its weights: `float32`, the
     matrices; `bfloat16`, copies of them; `packed`, the matrices as their file packs them (see
     `packed_forms.py`)."""
 
-    def __init__(self, runner: FusedLlama, form: Form = "float32") -> None:
+    def __init__(self, runner: Shaped, form: Form = "float32") -> None:
         self.runner, self.form = runner, form
         table, self._weights, self.nbytes, self.weights = _table(runner, form)
         self._given = table, *_vectors(runner, runner.named(form))
@@ -178,7 +209,7 @@ class CompiledPasses:
         return held[1]
 
 
-def _table(runner: FusedLlama, form: Form) -> tuple[NDArray[np.int64], list[Any], int, int]:
+def _table(runner: Shaped, form: Form) -> tuple[NDArray[np.int64], list[Any], int, int]:
     """(the table of matrices of `Model`, the arrays it points into, the bytes and the weights of the matrices
     that a pass reads completely)."""
     named: Mapping[str, Any] = runner.named(form)
@@ -186,7 +217,7 @@ def _table(runner: FusedLlama, form: Form) -> tuple[NDArray[np.int64], list[Any]
     read = [named[name] for name in (*layers, EMBEDDING if runner.tied else "lm_head.weight")]
     weights = sum(one.rows * one.columns if isinstance(one, PackedMatrix) else one.size for one in read)
     if form == "bfloat16":
-        read = bf16_weights.bits(read)
+        read = in_bfloat16(read)
     kept = [*read, named[EMBEDDING]]
     packed = runner.packed if form == "packed" else None
     more = INT8 if packed is not None and packed.arithmetic == "int8" else 0
@@ -200,7 +231,7 @@ def _table(runner: FusedLlama, form: Form) -> tuple[NDArray[np.int64], list[Any]
     return np.array(rows), kept, sum(one.nbytes for one in read), weights
 
 
-def _vectors(runner: FusedLlama, named: Mapping[str, Any]) -> tuple[Array, Array, Array, Array]:
+def _vectors(runner: Shaped, named: Mapping[str, Any]) -> tuple[Array, Array, Array, Array]:
     """`norms`, `last`, `bias` and `of_heads` of `Model`."""
     layers = [f"model.layers.{number}" for number in range(runner.depth)]
     none = np.zeros((runner.heads + 2 * runner.kv_heads) * runner.head_dim, np.float32)

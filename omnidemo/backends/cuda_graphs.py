@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from threading import Lock
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -20,12 +19,12 @@ from torch import Tensor
 from omnidemo.backends.kv_buffers import KVBuffer
 from omnidemo.backends.weight_arena import ROWS
 
-if TYPE_CHECKING:
-    from omnidemo.backends.fused_llama import FusedLlama
-
 Outputs = tuple[Tensor, Tensor]  # logits [rows, V], and what the output layer read for them [rows, H]
 # function → its replay, on the inputs' contents at that time
 Record = Callable[[Callable[[], Outputs]], Callable[[], Outputs]]
+
+# `FusedLlama.fixed_pass`
+FixedPass = Callable[[Tensor, Tensor, Tensor, int], Outputs]
 
 # Recordings share inputs, memory and workspaces, so one at a time is made or replayed, in the order of one
 # stream.
@@ -42,7 +41,7 @@ class GraphCache:
         self.steps = torch.arange(ROWS, device=device)
 
     def read(
-        self, runner: FusedLlama, kv: KVBuffer, ids: Sequence[int], start: int, rows: int
+        self, fixed_pass: FixedPass, kv: KVBuffer, ids: Sequence[int], start: int, rows: int
     ) -> Outputs | None:
         """Logits [rows, V] on the host and states [rows, H] of at most ROWS `ids` at positions start…. None
         where the general pass has to serve: the first time, because a first answer must not wait for a
@@ -59,7 +58,7 @@ class GraphCache:
             repeat = kv.passes.get(key)
             if repeat is None:
                 repeat = self.recorded(
-                    partial(fixed_pass, runner, kv.buffer, self.inputs, self.steps[: len(ids)], rows)
+                    partial(fixed_pass, kv.buffer, self.inputs, self.steps[: len(ids)], rows)
                 )
                 if repeat is None:
                     return None
@@ -81,38 +80,6 @@ class GraphCache:
                 problem,
             )
             return None
-
-
-def fixed_pass(runner: FusedLlama, buffer: Tensor, inputs: Tensor, steps: Tensor, rows: int) -> Outputs:
-    """`FusedLlama.run` with shapes and addresses that depend only on the number of `steps` and `rows`.
-
-    `inputs` [1 + ROWS] int64 are the first position and the ids; `steps` [T] is 0…T − 1. Keys and values are
-    written to `buffer` [layers, 2, Hkv, capacity, D], which must hold numbers everywhere. Attention covers
-    all of it, with −∞ at later positions.
-    """
-    count, capacity, kv_heads, dim = len(steps), buffer.shape[3], runner.kv_heads, runner.head_dim
-    groups = runner.heads // kv_heads
-    positions = inputs[:1] + steps
-    later = torch.arange(capacity, device=buffer.device) > positions[:, None]
-    # Query heads that share a key head are rows of one product.
-    mask = torch.zeros(groups, count, capacity, dtype=buffer.dtype, device=buffer.device).masked_fill_(
-        later, float("-inf")
-    )
-    mask = mask.view(groups * count, capacity)
-
-    def attend(queries: Tensor, keys: Tensor, new_keys: Tensor, values: Tensor, new_values: Tensor) -> Tensor:
-        keys.index_copy_(1, positions, new_keys)
-        values.index_copy_(1, positions, new_values)
-        query = (
-            queries.view(count, kv_heads, groups, dim)
-            .permute(1, 2, 0, 3)
-            .reshape(kv_heads, groups * count, dim)
-        )
-        scores = torch.baddbmm(mask, query, keys.transpose(1, 2), alpha=dim**-0.5)
-        mixed = torch.bmm(scores.softmax(-1, dtype=torch.float32).to(values.dtype), values)
-        return mixed.view(kv_heads, groups, count, dim).permute(2, 0, 1, 3)
-
-    return runner.run(inputs[1 : 1 + count], *runner.rope_at(positions), buffer, rows, attend)
 
 
 class CudaGraphs:

@@ -8,7 +8,9 @@ Wd·(silu(gate)·up).
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import copy, deepcopy
 from typing import Any
 
@@ -18,16 +20,26 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from omnidemo.backends import bf16_weights, compile_kernels
+from omnidemo.backends import compile_kernels
+from omnidemo.backends.call_layout import SPAN
 from omnidemo.backends.compiled_passes import CompiledPasses, Form
 from omnidemo.backends.cuda_graphs import CudaGraphs, GraphCache, Outputs
-from omnidemo.backends.fused_cache import FusedCache
 from omnidemo.backends.kv_buffers import KVBufferPool
 from omnidemo.backends.packed_forms import PackedMatrix
-from omnidemo.backends.runner import overwrite_named
-from omnidemo.backends.weight_arena import Layer, Matrix, Norm, Packed, Whole
+from omnidemo.backends.runner import check_ids, overwrite_named
+from omnidemo.backends.weight_arena import ROWS, Layer, Matrix, Norm, Packed, Whole, as_array
 from omnidemo.core.config import Arithmetic
+from omnidemo.core.resources import free_memory, usable_cores
+from omnidemo.decoding.backend import Pass
+from omnidemo.decoding.rollout import Rollout, RolloutRequest
+from omnidemo.decoding.sampling import Logits
 
+START = 256  # positions of a new cache's buffer, which doubles when they are used up
+# factor of START on a CPU, where untouched memory costs nothing, and moving a buffer costs as much as a pass
+CPU_START = 4
+# smaller models fit into a core's cache, and their products end before another thread has woken up
+SMALL = 4_000_000
+LARGE = 100_000_000  # larger models keep half of the cores busy
 # rotary types whose frequencies do not depend on the length read
 STATIC_ROPES = ("default", "linear", "llama3", "yarn")
 # queries, keys, new keys, values, new values → mixed [T, …, D]
@@ -153,7 +165,7 @@ class FusedLlama:
         """Run passes on a CPU over fewer bytes: over packed weights if there are any, else over two-byte
         copies of the weights, where these are exact and memory suffices. `rounding`: round the weights to
         bfloat16, now and after each `overwrite`; for drafters only, since it changes the output."""
-        self.two_bytes, self.rounds_weights = True, rounding and bf16_weights.fits(self)
+        self.two_bytes, self.rounds_weights = True, rounding and self._fits_twice()
         if self.rounds_weights:
             self._unpack()
         self._refresh()
@@ -167,8 +179,24 @@ class FusedLlama:
         """The forms of the weights that compiled passes can read, the smallest first."""
         if self.packed is not None:
             return ["packed", "float32"]
-        two = self.two_bytes and bf16_weights.fits(self) and bf16_weights.exact(self)
+        two = self.two_bytes and self._fits_twice() and self._exact()
         return ["bfloat16", "float32"] if two else ["float32"]
+
+    def matrices(self) -> Iterator[Tensor]:
+        """The matrices of each layer in the order of a pass, then the output layer's."""
+        for layer in self.layers:
+            yield from (layer.qkv.weight, layer.out.weight, layer.gate_up.weight, layer.down.weight)
+        yield self.head.weight
+
+    def _exact(self) -> bool:
+        """Whether bfloat16 holds all matrices exactly."""
+        return all(torch.equal(one, one.to(torch.bfloat16).to(one.dtype)) for one in self.matrices())
+
+    def _fits_twice(self) -> bool:
+        """Whether two-byte copies of the weights can be used here: float32 on a CPU, and copies of at most
+        half of the free memory."""
+        small_enough = 2 * self.parameters < free_memory() / 2
+        return self.device.type == "cpu" and self.dtype == torch.float32 and small_enough
 
     def drop_float32(self) -> None:
         """Drop the weights that torch has made of packed ones while there was no compiled code."""
@@ -204,7 +232,9 @@ class FusedLlama:
     def _refresh(self) -> None:
         """Update everything derived from the weights after an overwrite."""
         if self.rounds_weights:
-            bf16_weights.round_matrices(self)
+            with torch.no_grad():
+                for weight in self.matrices():
+                    weight.copy_(weight.to(torch.bfloat16))
         if self._whole is not None:
             self._whole.refresh()
         self.passes = self._passes()
@@ -279,9 +309,185 @@ class FusedLlama:
         states = whole.norm(x[count - rows :])
         return whole.head.times(states), states
 
+    def fixed_pass(self, buffer: Tensor, inputs: Tensor, steps: Tensor, rows: int) -> Outputs:
+        """`run` with shapes and addresses that depend only on the number of `steps` and `rows`.
+
+        `inputs` [1 + ROWS] int64 are the first position and the ids; `steps` [T] is 0…T − 1. Keys and values
+        are written to `buffer` [layers, 2, Hkv, capacity, D], which must hold numbers everywhere. Attention
+        covers all of it, with −∞ at later positions.
+        """
+        count, capacity, kv_heads, dim = len(steps), buffer.shape[3], self.kv_heads, self.head_dim
+        groups = self.heads // kv_heads
+        positions = inputs[:1] + steps
+        later = torch.arange(capacity, device=buffer.device) > positions[:, None]
+        # Query heads that share a key head are rows of one product.
+        mask = torch.zeros(groups, count, capacity, dtype=buffer.dtype, device=buffer.device).masked_fill_(
+            later, float("-inf")
+        )
+        mask = mask.view(groups * count, capacity)
+
+        def attend(
+            queries: Tensor, keys: Tensor, new_keys: Tensor, values: Tensor, new_values: Tensor
+        ) -> Tensor:
+            keys.index_copy_(1, positions, new_keys)
+            values.index_copy_(1, positions, new_values)
+            query = (
+                queries.view(count, kv_heads, groups, dim)
+                .permute(1, 2, 0, 3)
+                .reshape(kv_heads, groups * count, dim)
+            )
+            scores = torch.baddbmm(mask, query, keys.transpose(1, 2), alpha=dim**-0.5)
+            mixed = torch.bmm(scores.softmax(-1, dtype=torch.float32).to(values.dtype), values)
+            return mixed.view(kv_heads, groups, count, dim).permute(2, 0, 1, 3)
+
+        return self.run(inputs[1 : 1 + count], *self.rope_at(positions), buffer, rows, attend)
+
 
 def _mask(count: int, end: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     """[count, end]: 0 where a new token may attend, −∞ at later positions."""
     mask = torch.zeros(count, end, dtype=dtype, device=device)
     mask[:, end - count :].fill_(float("-inf")).triu_(1)
     return mask
+
+
+class FusedCache:
+    """One context of a `FusedLlama`: a KV buffer [layers, 2, Hkv, capacity, D], doubled when it is full, and
+    a length. Its numbers are float16 with the arithmetic `int8`, else of the runner's dtype. Compiled passes
+    need the keys of SPAN positions transposed ([D, SPAN], see `call_layout.Cache`), so the buffer is
+    rewritten when compiled code becomes ready."""
+
+    def __init__(self, runner: FusedLlama) -> None:
+        self.runner, self.max_positions = runner, runner.max_positions
+        self.length = 0
+        self._enter(min(START * (CPU_START if runner.fixed is None else 1), self.max_positions))
+
+    def _kind(self) -> tuple[torch.dtype, bool]:
+        """The dtype of a buffer for the passes of now, and whether its keys are transposed."""
+        runner = self.runner
+        dtype = torch.float16 if runner.arithmetic == "int8" else runner.dtype
+        return dtype, runner.passes is not None and compile_kernels.kernels() is not None
+
+    @property
+    def nbytes(self) -> int:
+        """See `KVCache`."""
+        return self._kv.buffer.nbytes
+
+    def _enter(self, capacity: int) -> None:
+        """Take a KV buffer for `capacity` positions. It returns to the pool when the next one is taken, or
+        the cache is collected."""
+        runner, (dtype, turned) = self.runner, self._kind()
+        capacity = -(-capacity // SPAN) * SPAN if turned else capacity
+        runner.extend_rope(capacity)
+        self._kv = runner.kv_pool.take(runner.buffer_size(capacity), dtype)
+        self._kv.turned = turned
+        self._leave = weakref.finalize(self, runner.kv_pool.give, self._kv)
+        self._leave.atexit = False
+        self.array = as_array(self._kv.buffer)
+
+    @torch.inference_mode()
+    def _hold(self, end: int) -> None:
+        """Have a KV buffer for `end` positions in the layout of the passes, with all keys and values so far.
+        Old and new buffer exist together for a moment: on a CPU, where untouched positions cost nothing, that
+        is twice the positions read; on CUDA one and a half times the new buffer."""
+        before, leave, capacity = self._kv, self._leave, self._kv.capacity
+        if end <= capacity and (before.buffer.dtype, before.turned) == self._kind():
+            return
+        while capacity < end:
+            capacity *= 2
+        self._enter(min(capacity, self.max_positions))
+        before.copy_to(self._kv, self.length)
+        leave()
+
+    def forward(self, ids: Sequence[int], last: int, stats_at: float | None = None) -> Pass:
+        """See `KVCache`."""
+        found = self._compiled(ids, last, stats_at)
+        if found is not None:
+            return found
+        logits, hidden = self._read(ids, last)
+        self.length += len(ids)
+        return Pass(logits, None, hidden)
+
+    def _compiled(self, ids: Sequence[int], rows: int, temperature: float | None = None) -> Pass | None:
+        """Read `ids` by compiled code; None without any (the KV buffer is then large enough for `ids`)."""
+        runner = self.runner
+        check_ids(ids, self.length, self.max_positions, runner.rows)
+        end = self.length + len(ids)
+        self._hold(end)
+        found = (
+            runner.passes.forward(ids, self.length, self.array, rows, temperature)
+            if runner.passes is not None and self._kv.turned
+            else None
+        )
+        if found is None:
+            return None
+        logits, hidden, stats = found
+        self.length = end
+        return Pass(logits if stats is not None else torch.from_numpy(logits), stats, hidden)
+
+    @torch.inference_mode()
+    def _read(self, ids: Sequence[int], rows: int) -> tuple[Tensor, Any]:
+        """Read `ids` by torch: logits [rows, V] and hidden states [rows, H]."""
+        runner, start, few = self.runner, self.length, len(ids) <= ROWS
+        if (
+            few
+            and runner.fixed is not None
+            and (fixed := runner.fixed.read(runner.fixed_pass, self._kv, ids, start, rows)) is not None
+        ):
+            return fixed
+        tokens = torch.tensor(ids).to(runner.device, non_blocking=True)
+        with _threads(runner, few):
+            logits, states = runner.forward(tokens, start, self._kv.buffer[:, :, :, : start + len(ids)], rows)
+        return logits.float().cpu(), states
+
+    @property
+    def rolls(self) -> bool:
+        """Whether `roll_out` can serve: passes are compiled, or will be."""
+        return self.runner.passes is not None
+
+    def roll_out(
+        self, order: RolloutRequest, ids: Sequence[int], row: Logits | None, state: Any
+    ) -> Rollout | None:
+        """Read `ids` and draw on; without ids, from the logits `row` [D] and the hidden `state` [H] after
+        everything read. The length grows by the ids alone: later tokens count as read when a caller sets the
+        length. A rollout without draws where only the ids could be read. None, and nothing has changed, where
+        the window is too short, or nothing is compiled yet."""
+        runner = self.runner
+        end = self.length + len(ids) + order.left + order.rule.overrun
+        if end > self.max_positions or runner.passes is None:
+            return None
+        if ids:
+            check_ids(ids, self.length, self.max_positions, runner.rows)
+        self._hold(end)
+        if not self._kv.turned:
+            return None
+        rollout = runner.passes.roll_out(self.length, self.array, order, ids, row, state)
+        self.length += len(ids) if rollout is not None else 0
+        return rollout
+
+    def trim(self, length: int) -> int:
+        """See `KVCache`. Nothing is cleared: positions beyond the length are never read."""
+        self.length = min(self.length, length)
+        return self.length
+
+
+@contextmanager
+def _threads(runner: FusedLlama, few: bool) -> Iterator[None]:
+    """Set torch's threads for a pass that torch computes: few for a short pass, half of the cores for a long
+    one."""
+    before = torch.get_num_threads()
+    suit = runner.threads or pick_threads(runner.parameters)
+    most = before if runner.device.type != "cpu" else max(suit, 1 if few else pick_threads(LARGE))
+    if most != before:
+        torch.set_num_threads(most)
+    try:
+        yield
+    finally:
+        if most != before:
+            torch.set_num_threads(before)
+
+
+def pick_threads(parameters: int) -> int:
+    """CPU threads for a forward pass of torch. Small matrices are done before another thread has woken up,
+    and more threads than idle cores cost far more than they gain, so half of the cores is the most."""
+    most = max(1, usable_cores() // 2)
+    return 1 if parameters < SMALL else min(2, most) if parameters < LARGE else most

@@ -261,3 +261,12 @@ def _stacked(parts: list[nn.Parameter], out: Tensor | None = None) -> Tensor:
     for part, piece in zip(parts, whole.split([len(part) for part in parts]), strict=True):
         part.data = piece
     return whole
+
+
+def in_bfloat16(matrices: Sequence[NDArray[np.float32]]) -> list[NDArray[np.uint16]]:
+    """Each matrix in bfloat16, as uint16 bits [out, in]."""
+    memory, found = WeightArena(sum(one.size for one in matrices), len(matrices), np.uint16), []
+    for one in map(torch.from_numpy, matrices):
+        found.append(memory.take(*one.shape))
+        np.copyto(found[-1], one.to(torch.bfloat16).view(torch.int16).numpy().view(np.uint16))
+    return found

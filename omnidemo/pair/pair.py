@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from torch import Tensor
 
-from omnidemo.backends import bf16_weights
+from omnidemo.backends import choice
 from omnidemo.backends.choice import make_backend
 from omnidemo.core.config import GenerationConfig
 from omnidemo.core.config.answer_options import Policy
@@ -255,7 +255,7 @@ class Pair:
         """Facts about the pair for people: sizes, the vocabulary map, device and dtype."""
         return {
             **self.map.summary(),
-            **bf16_weights.described(target=self.target.runner, drafter=self.drafter.runner),
+            **choice.described(target=self.target.runner, drafter=self.drafter.runner),
             "target_parameters": self.target.parameters,
             "drafter_parameters": self.drafter.parameters,
             "context": self.target.context,

@@ -10,8 +10,7 @@ from pathlib import Path
 import torch
 
 from omnidemo.backends import compile_kernels
-from omnidemo.backends.fused_cache import pick_threads
-from omnidemo.backends.fused_llama import FusedLlama
+from omnidemo.backends.fused_llama import FusedLlama, pick_threads
 from omnidemo.core.config import DEFAULT, GREEDY, Settings
 from omnidemo.learning.lines.trainer_pool import TrainerPool, Trainers
 from omnidemo.models.load import LanguageModel, load_model

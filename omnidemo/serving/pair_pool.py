@@ -11,7 +11,7 @@ from itertools import accumulate
 from time import monotonic, sleep
 from typing import Any, Literal
 
-from omnidemo.backends import bf16_weights
+from omnidemo.backends import choice
 from omnidemo.backends.choice import conditions_of
 from omnidemo.core.config import Settings
 from omnidemo.learning.lines.trainer_pool import TrainerPool, Trainers
@@ -136,7 +136,7 @@ class PairPool:
             return replace(known, meanwhile=there[-1] if there else None)
         pair = place.loaded[0]
         # the fastest form of the weights is found after loading
-        forms = bf16_weights.described(target=pair.target.runner, drafter=pair.drafter.runner)
+        forms = choice.described(target=pair.target.runner, drafter=pair.drafter.runner)
         return replace(place.state, info={**place.state.info, **forms})
 
     def ready(self, target: str, drafter: str) -> tuple[Pair, TrainerPool]:

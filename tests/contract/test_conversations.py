@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from omnidemo.backends import fused_cache
+from omnidemo.backends import fused_llama
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.decoding.sources.text_index import TextIndex
 from omnidemo.decoding.state import DecodingState
@@ -70,7 +70,7 @@ def test_spare_buffers_are_freed_before_a_conversation_is() -> None:
 
 
 def test_caches_tell_what_they_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fused_cache, "START", 16)  # times 4 on a CPU
+    monkeypatch.setattr(fused_llama, "START", 16)  # times 4 on a CPU
     model, ids = make("qwen3"), some_ids(70)
     each = 2 * 2 * 2 * 12 * 4  # bytes of a position: layers × 2 × heads × dimension × 4
     fused, general = FusedLlama(model).new_cache(), TransformersRunner(make("qwen3")).new_cache()
@@ -84,7 +84,7 @@ def test_caches_tell_what_they_hold(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_buffers_of_a_grown_conversation_go_back_to_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
     """But for the smallest, which the next one begins with."""
-    monkeypatch.setattr(fused_cache, "START", 16)
+    monkeypatch.setattr(fused_llama, "START", 16)
     runner = FusedLlama(make("llama"))
     cache = runner.new_cache()
     first = cache._kv
@@ -98,7 +98,7 @@ def test_the_buffers_of_a_grown_conversation_go_back_to_the_system(monkeypatch: 
 
 
 def test_recorded_buffers_are_kept_as_far_as_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fused_cache, "START", 32)
+    monkeypatch.setattr(fused_llama, "START", 32)
     runner, _ = recorded(make("llama"))
     cache = runner.new_cache()
     for _ in range(100):

@@ -18,8 +18,7 @@ from transformers import AutoModelForCausalLM
 from lab.equality import equality
 from omnidemo import Pair, load_pair
 from omnidemo.backends import compile_kernels
-from omnidemo.backends.fused_cache import FusedCache
-from omnidemo.backends.fused_llama import FusedLlama
+from omnidemo.backends.fused_llama import FusedCache, FusedLlama
 from omnidemo.core.config import Arithmetic, Settings
 from omnidemo.core.records import Generation, Round, Token
 from omnidemo.decoding.backend import Pass

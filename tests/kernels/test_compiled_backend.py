@@ -19,8 +19,7 @@ from omnidemo import load_pair
 from omnidemo.backends import compile_kernels
 from omnidemo.backends.choice import make_backend
 from omnidemo.backends.compiled_backend import CompiledBackend
-from omnidemo.backends.fused_cache import FusedCache
-from omnidemo.backends.fused_llama import FusedLlama
+from omnidemo.backends.fused_llama import FusedCache, FusedLlama
 from omnidemo.core.records import Round
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.draft_policy import FixedPolicy

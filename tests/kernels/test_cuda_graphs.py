@@ -14,10 +14,9 @@ import pytest
 import torch
 
 from omnidemo import load_pair
-from omnidemo.backends import cuda_graphs, fused_cache, fused_llama
-from omnidemo.backends.cuda_graphs import CudaGraphs, GraphCache, Outputs, fixed_pass
-from omnidemo.backends.fused_cache import FusedCache
-from omnidemo.backends.fused_llama import FusedLlama
+from omnidemo.backends import cuda_graphs, fused_llama
+from omnidemo.backends.cuda_graphs import CudaGraphs, GraphCache, Outputs
+from omnidemo.backends.fused_llama import FusedCache, FusedLlama
 from omnidemo.backends.weight_arena import ROWS
 from omnidemo.decoding.methods import fitting
 from omnidemo.models.transformers_runner import TransformersRunner
@@ -58,7 +57,7 @@ def test_a_fixed_pass_is_the_general_one(shape: str, count: int) -> None:
                 torch.tensor(ids), start, wanted_buffer[:, :, :, : start + count], rows
             )
             inputs = torch.tensor([start, *ids] + [0] * (ROWS - count))
-            logits, states = fixed_pass(runner, filled, inputs, torch.arange(count), rows)
+            logits, states = runner.fixed_pass(filled, inputs, torch.arange(count), rows)
             assert logits.shape == (rows, VOCABULARY) and (rows == 0 or close(logits, wanted))
             assert states.shape == read.shape and torch.allclose(states, read, atol=1e-5)
             assert close(filled[:, :, :, : start + count], wanted_buffer[:, :, :, : start + count])
@@ -71,7 +70,7 @@ def test_a_fixed_pass_is_the_general_one(shape: str, count: int) -> None:
 def test_any_sequence_of_passes_and_rollbacks(
     shape: str, dtype: torch.dtype, bound: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fused_cache, "START", 32)  # so that the buffers grow: 32, 64, 128, 256
+    monkeypatch.setattr(fused_llama, "START", 32)  # so that the buffers grow: 32, 64, 128, 256
     model = make(shape).to(dtype)
     runner, notes = recorded(model)
     cache, plain = runner.new_cache(), general(make(shape).to(dtype)).new_cache()
@@ -103,7 +102,7 @@ def test_any_sequence_of_passes_and_rollbacks(
 
 
 def test_greedy_answers_are_those_of_transformers(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fused_cache, "START", 32)
+    monkeypatch.setattr(fused_llama, "START", 32)
     runner, notes = recorded(make(shape))
     answers = []
     for cache in (TransformersRunner(make(shape)).new_cache(), runner.new_cache(), runner.new_cache()):
@@ -130,7 +129,7 @@ def test_what_lies_behind_the_end_does_not_matter(shape: str) -> None:
 
 
 def test_the_next_conversation_finds_the_recordings(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fused_cache, "START", 32)
+    monkeypatch.setattr(fused_llama, "START", 32)
     model = make(shape)
     runner, notes = recorded(model)
     fixed = runner.fixed
@@ -383,7 +382,7 @@ def test_what_a_recording_asks_of_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_graphs_on_a_device(
     shape: str, dtype: torch.dtype, bound: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fused_cache, "START", 32)
+    monkeypatch.setattr(fused_llama, "START", 32)
     runner = FusedLlama(make(shape).to("cuda", dtype))
     plain = general(make(shape).to("cuda", dtype)).new_cache()
     assert runner.fixed is not None

@@ -12,10 +12,9 @@ import torch
 
 from omnidemo import load_pair
 from omnidemo.backends import compiled_passes as cpu_passes
-from omnidemo.backends import fused_cache
+from omnidemo.backends import fused_llama
 from omnidemo.backends.compiled_backend import roll_out
-from omnidemo.backends.fused_cache import FusedCache
-from omnidemo.backends.fused_llama import FusedLlama
+from omnidemo.backends.fused_llama import FusedCache, FusedLlama
 from omnidemo.decoding.calibration import EDGES, Calibration
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.cost_model import CostModel
@@ -137,7 +136,7 @@ def test_the_given_ids_are_read_too(runner: FusedLlama) -> None:
 def test_a_window_that_ends_and_a_room_that_grows(
     runner: FusedLlama, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fused_cache, "START", 8)
+    monkeypatch.setattr(fused_llama, "START", 8)
     ahead, plain = Side(runner, True), Side(runner, False)
     rounds(ahead, plain, NgramExact(), random_trie(2), SamplingParams(1.0), 4, 1, count=20)
     assert ahead.cache._kv.capacity >= 32 and ahead.cache.rollouts == 20

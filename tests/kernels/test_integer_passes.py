@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from omnidemo import load_pair
-from omnidemo.backends import bf16_weights, choice, compile_kernels, compiled_passes
+from omnidemo.backends import choice, compile_kernels, compiled_passes
 from omnidemo.backends.call_layout import SPAN
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.core.config import Settings
@@ -90,10 +90,10 @@ def test_new_weights_are_multiplied_in_float32(tmp_path: Path) -> None:
 def test_the_arithmetic_is_told(tmp_path: Path) -> None:
     path = written(tmp_path, "Q4_1")
     plain = runner_of(path)
-    assert bf16_weights.described(target=plain)["target_arithmetic"] == "float32"
+    assert choice.described(target=plain)["target_arithmetic"] == "float32"
     assert choice.arithmetic_of(plain) == ""
     runner = integers_of(path)
-    assert bf16_weights.described(target=runner)["target_arithmetic"] == "int8"
+    assert choice.described(target=runner)["target_arithmetic"] == "int8"
     assert choice.arithmetic_of(runner) == "int8"
     assert "int8" in choice.conditions_of(runner, "auto", "", "digest")
 

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from omnidemo.backends import compile_kernels, fused_cache
-from omnidemo.backends.fused_cache import FusedCache
-from omnidemo.backends.fused_llama import FusedLlama
+from omnidemo.backends import compile_kernels, fused_llama
+from omnidemo.backends.fused_llama import FusedCache, FusedLlama
 from omnidemo.models.load import load_model
 from tests.kernels.test_integer_passes import ROOT, integers_of
 from tests.kernels.test_packed_passes import runner_of, written
@@ -28,7 +27,7 @@ def kind(cache: FusedCache) -> tuple[torch.dtype, bool]:
 def test_a_conversation_goes_on_when_compiled_code_comes_and_when_it_goes(
     arithmetic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fused_cache, "START", 16)
+    monkeypatch.setattr(fused_llama, "START", 16)
     path = written(tmp_path, "Q8_0")
     runner = integers_of(path) if arithmetic == "int8" else runner_of(path)
     ids = some_ids(120)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from omnidemo.backends import bf16_weights, compile_kernels, compiled_passes
+from omnidemo.backends import choice, compile_kernels, compiled_passes
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.packed_forms import PackedMatrix
 from omnidemo.backends.runner import ModelError
@@ -276,28 +276,28 @@ def test_the_form_that_is_told_is_the_one_that_is_read(
     runner = runner_of(written(tmp_path, "Q4_1"))
     assert runner.passes is not None
     packed_bytes = runner.passes.nbytes
-    assert bf16_weights.described(target=runner) == {
+    assert choice.described(target=runner) == {
         "target_form": "packed",
         "target_arithmetic": "float32",
         "target_form_bytes": packed_bytes,
     }
     matrices = runner.passes.weights
-    assert matrices == sum(one.numel() for one in bf16_weights.matrices(runner))
+    assert matrices == sum(one.numel() for one in runner.matrices())
     with monkeypatch.context() as patched:
         patched.setattr(compile_kernels, "_ready", None)
-        assert bf16_weights.described(target=runner) == {
+        assert choice.described(target=runner) == {
             "target_form": "float32",
             "target_arithmetic": "float32",
             "target_form_bytes": 4 * matrices,
         }
     assert packed_bytes < matrices
     runner.compact(rounding=True)
-    assert bf16_weights.described(drafter=runner) == {
+    assert choice.described(drafter=runner) == {
         "drafter_form": "bfloat16",
         "drafter_arithmetic": "float32",
         "drafter_form_bytes": 2 * matrices,
     }
-    assert bf16_weights.described(target=object()) == {}
+    assert choice.described(target=object()) == {}
 
 
 def test_without_compiled_code_torch_reads_the_same_weights(

@@ -11,8 +11,7 @@ import pytest
 from lab.equality.tiny import random_model
 from omnidemo import load_pair
 from omnidemo.backends import compiled_passes as cpu_passes
-from omnidemo.backends.fused_cache import FusedCache
-from omnidemo.backends.fused_llama import FusedLlama
+from omnidemo.backends.fused_llama import FusedCache, FusedLlama
 from omnidemo.decoding.row_ops import BEST, MASS, TEMPERED, TOP, RowStats
 from omnidemo.decoding.sampling import SamplingParams
 from tests.support.models import PROMPT, save

@@ -13,7 +13,7 @@ import transformers
 from transformers.cache_utils import DynamicCache
 
 from lab.equality.tiny import ARCHITECTURES
-from omnidemo.backends import bf16_weights, compile_kernels, compiled_passes, fused_cache
+from omnidemo.backends import compile_kernels, compiled_passes, fused_llama
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.models.transformers_runner import TransformersRunner, check_cache, context_limit
 from tests.support.runners import LEAN, VOCABULARY, close, make, reference, some_ids
@@ -161,7 +161,7 @@ def test_lean_greedy_answers_are_those_of_transformers(
 ) -> None:
     if products == "not compiled yet":
         monkeypatch.setattr(compile_kernels, "_ready", None)
-    monkeypatch.setattr(fused_cache, "START", 32)  # so that the buffers grow several times
+    monkeypatch.setattr(fused_llama, "START", 32)  # so that the buffers grow several times
     if "shared" in products:
         monkeypatch.setattr(compiled_passes, "WORTH_SHARING", 0)
     rounded = "two bytes" in products
@@ -306,7 +306,7 @@ def test_weights_that_need_four_bytes_keep_them(monkeypatch: pytest.MonkeyPatch)
     half = FusedLlama(make("llama").to(torch.bfloat16))
     half.compact(rounding=True)
     assert half.passes is None
-    monkeypatch.setattr(bf16_weights, "free_memory", lambda: 1000)
+    monkeypatch.setattr(fused_llama, "free_memory", lambda: 1000)
     large = FusedLlama(make("llama"))
     large.compact(rounding=True)
     assert not two_bytes(large)
@@ -458,7 +458,7 @@ def test_the_whole_window_can_be_read(shape: str) -> None:
 
 
 def test_threads_grow_with_the_model() -> None:
-    counts = [fused_cache.pick_threads(parameters) for parameters in (10**6, 10**7, 5 * 10**7, 10**9)]
+    counts = [fused_llama.pick_threads(parameters) for parameters in (10**6, 10**7, 5 * 10**7, 10**9)]
     assert counts[0] == 1 and counts == sorted(counts)
 
 

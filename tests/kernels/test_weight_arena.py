@@ -11,7 +11,6 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 
-from omnidemo.backends.bf16_weights import matrices
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.weight_arena import LINE, WeightArena
 from tests.support.runners import LEAN, close, make, some_ids
@@ -40,7 +39,7 @@ def test_a_model_in_one_piece_is_copied_saved_and_overwritten(shape: str, tmp_pa
     with torch.inference_mode():
         wanted = model(torch.tensor([ids])).logits[0]
     runner = FusedLlama(model)
-    places = [weight.data_ptr() for weight in matrices(runner)]
+    places = [weight.data_ptr() for weight in runner.matrices()]
     assert places == sorted(places) and places[-1] + runner.head.weight.nbytes - places[
         0
     ] <= 4 * runner.parameters + LINE * len(places)

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from omnidemo import load_pair
-from omnidemo.backends import fused_cache
+from omnidemo.backends import fused_llama
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.runner import Runner
 from omnidemo.core.config import Settings
@@ -53,14 +53,14 @@ def pair(models: tuple[str, str], small_pieces: None) -> Pair:
 def rows(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, int]]:
     """(the model, how many ids) of each pass that reads a prompt."""
     read: list[tuple[Any, int]] = []
-    forward = fused_cache.FusedCache.forward
+    forward = fused_llama.FusedCache.forward
 
     def counted(self: Any, ids: Any, last: int, *more: Any) -> Any:
         if not last:
             read.append((self.runner, len(ids)))
         return forward(self, ids, last, *more)
 
-    monkeypatch.setattr(fused_cache.FusedCache, "forward", counted)
+    monkeypatch.setattr(fused_llama.FusedCache, "forward", counted)
     return read
 
 

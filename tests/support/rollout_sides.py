@@ -12,8 +12,7 @@ import torch
 
 from lab.equality.tiny import random_model
 from omnidemo.backends.compiled_backend import RolledDraws
-from omnidemo.backends.fused_cache import FusedCache
-from omnidemo.backends.fused_llama import FusedLlama
+from omnidemo.backends.fused_llama import FusedCache, FusedLlama
 from omnidemo.decoding.backend import Draft, Pass
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.draft_policy import FixedPolicy, StopRule

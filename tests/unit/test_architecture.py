@@ -224,6 +224,19 @@ def test_every_module_of_ours_that_is_named_exists() -> None:
     assert not missing
 
 
+def test_modules_of_the_backends_make_no_circle() -> None:
+    """Nor for types alone."""
+    own = {path.stem: path for path in FILES if room(path) == "backends" and "kernels" not in path.parts}
+    left = {
+        name: {part for one in imports(path) for part in one.split(".")[2:] if part in own} - {name}
+        for name, path in own.items()
+    }
+    while free := [name for name, needs in left.items() if not needs & left.keys()]:
+        for name in free:
+            del left[name]
+    assert not left
+
+
 @pytest.mark.parametrize("library", ONLY_IN)
 def test_a_library_stays_in_its_files(library: str) -> None:
     users = {
