@@ -140,14 +140,19 @@ def ids(
             after.close()
             if before is not None:
                 before.close()
-    if keep:
+    if keep and folder is not None:
         told = {
-            "commit": commit,
+            "commit": _commit_of(folder),
             "processor": processor(),
             "tokens": tokens,
             "ids": _kept().get("ids", {}) | found,
         }
         KEPT.write_text(json.dumps(told, indent=1) + "\n", "utf-8")
+
+
+def _commit_of(folder: Path) -> str:
+    command = ["git", "-C", str(folder), "rev-parse", "--short", "HEAD"]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def _kept() -> dict[str, Any]:
