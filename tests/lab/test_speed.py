@@ -268,7 +268,7 @@ def test_the_waiting_clock_is_that_of_one_pair_and_only_within(
         other.generate(TEXTS[0], max_new_tokens=12, draft_length=3, learn=False, reuse=False)
     assert pair.clock is own and len(waits) == count
     # A second passes with each look at it, of which there is one at the end of each stage.
-    assert made.rounds[0].seconds["total"] == pytest.approx(4.0)
+    assert made.rounds[0].seconds["total"] == pytest.approx(6.0)
 
 
 # reports
