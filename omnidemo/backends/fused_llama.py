@@ -289,8 +289,7 @@ class FusedLlama:
         count, heads, dim, inner = len(tokens), self.heads, self.head_dim, self.inner
         both = heads + self.kv_heads
         keys, values = buffer.unbind(1)
-        whole, packed = self._held(), self.packed  # once: they may be given up meanwhile
-        whole = packed.in_integers(whole) if packed is not None and self.arithmetic != "float32" else whole
+        whole = self._held()  # once: it may be given up meanwhile
         x = F.embedding(tokens, whole.embed)
         for layer, key, value in zip(whole.layers, keys.unbind(0), values.unbind(0), strict=True):
             qkv = layer.qkv.times(layer.before(x)).view(count, both + self.kv_heads, dim)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,6 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from omnidemo.backends.arithmetic import integer
 from omnidemo.backends.packed_forms import PackedMatrix
 from omnidemo.core.config import Arithmetic
 
@@ -36,28 +35,6 @@ class Matrix:
     def added(self, x: Tensor, rest: Tensor) -> Tensor:
         """rest + x · Wᵀ, [rows, out]; for a matrix without bias."""
         return torch.addmm(rest, x, self.transposed)
-
-
-class IntegerMatrix(Matrix):
-    """Products in whole numbers with the packed weights of `weight`, see `arithmetic/integer.py`. Slow."""
-
-    __slots__ = ("parts",)
-
-    def __init__(self, matrix: Matrix, parts: Sequence[PackedMatrix | NDArray[np.float32]]) -> None:
-        super().__init__(matrix.weight, matrix.bias)
-        self.parts = parts
-
-    def times(self, x: Tensor) -> Tensor:
-        rows = x.numpy()
-        made = [
-            integer.multiply(part, rows) if isinstance(part, PackedMatrix) else rows @ part.T
-            for part in self.parts
-        ]
-        out = torch.from_numpy(np.concatenate(made, 1))
-        return out if self.bias is None else out + self.bias
-
-    def added(self, x: Tensor, rest: Tensor) -> Tensor:
-        return rest + self.times(x)
 
 
 class Norm:
@@ -191,28 +168,6 @@ class Whole:
             named={name: weight.detach() for name, weight in model.named_parameters(remove_duplicate=False)},
         )
 
-    def in_integers(self, weights: Mapping[str, PackedMatrix | NDArray[np.float32]]) -> Whole:
-        """The same with products in whole numbers where weights are packed."""
-
-        def made(matrix: Matrix, *names: str) -> IntegerMatrix:
-            return IntegerMatrix(matrix, [weights[f"{name}.weight"] for name in names])
-
-        layers = []
-        for number, layer in enumerate(self.layers):
-            of = f"model.layers.{number}"
-            qkv = [f"{of}.self_attn.{part}_proj" for part in "qkv"]
-            layers.append(
-                replace(
-                    layer,
-                    qkv=made(layer.qkv, *qkv),
-                    out=made(layer.out, f"{of}.self_attn.o_proj"),
-                    gate_up=made(layer.gate_up, f"{of}.mlp.gate_proj", f"{of}.mlp.up_proj"),
-                    down=made(layer.down, f"{of}.mlp.down_proj"),
-                )
-            )
-        head = "lm_head" if "lm_head.weight" in weights else "model.embed_tokens"
-        return replace(self, layers=layers, head=made(self.head, head))
-
     def refresh(self) -> None:
         """Update what is derived from weights."""
         for layer in self.layers:
@@ -242,10 +197,6 @@ class Packed:
     @property
     def nbytes(self) -> int:
         return sum(one.nbytes for one in self.weights.values())
-
-    def in_integers(self, whole: Whole) -> Whole:
-        """Torch's form, with products in whole numbers."""
-        return whole.in_integers(self.weights)
 
 
 def _joined(parts: list[nn.Parameter], memory: WeightArena | None) -> Tensor:

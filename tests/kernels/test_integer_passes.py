@@ -17,6 +17,7 @@ from omnidemo.core.config import Settings
 from omnidemo.decoding.methods import METHODS, fitting
 from omnidemo.models.load import LanguageModel, load_model
 from tests.kernels.test_packed_passes import TYPES, form, greedy, logits, runner_of, written
+from tests.support.integer_pass import in_integers
 from tests.support.models import save
 
 TWO_BYTES = ("F16", "BF16")
@@ -65,7 +66,8 @@ def test_it_is_near_float32_and_what_torch_computes_is_nearer(
     meanwhile = np.concatenate(logits(runner, [ids]))  # as long as it is being compiled
     assert runner.arithmetic == "float32" and choice.arithmetic_of(runner) == ""
     assert np.abs(meanwhile - wanted).max() < 1e-4 * np.abs(wanted).max()
-    runner.fast = False
+    assert runner.packed is not None
+    runner.fast, runner._whole = False, in_integers(runner._held(), runner.packed.weights)
     by_torch = np.concatenate(logits(runner, [ids[:30], ids[30:]]))
     moved, torn = (np.median(np.abs(one - found).max(-1)) for one in (wanted, by_torch))
     assert 1e-4 < moved / np.abs(wanted).max() < 0.05, "another arithmetic"
