@@ -10,10 +10,8 @@ if __name__ == "__main__":
 import typer
 
 from lab.cli import (
-    experiment_commands,
     guard_commands,
     model_commands,
-    overhead_commands,
     page_commands,
     speed_commands,
     trial_commands,
@@ -25,10 +23,7 @@ class Laboratory(Commands):
     program = "lab"
 
 
-HELP = (
-    "The laboratory: races, experiments, equality, torture, and data and training of drafters."
-    " lab/README.md says more."
-)
+HELP = "The laboratory: races, equality, torture, and data and training of drafters. lab/README.md says more."
 app = typer.Typer(
     cls=Laboratory, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=HELP
 )
@@ -36,15 +31,11 @@ for command in (
     speed_commands.bench,
     speed_commands.gains,
     speed_commands.arena,
-    overhead_commands.bench_endpoint,
-    overhead_commands.bench_replicas,
-    overhead_commands.bench_memory,
-    overhead_commands.link,
-    experiment_commands.experiment,
     trial_commands.equality,
     trial_commands.torture,
     guard_commands.ids,
     guard_commands.turns,
+    trial_commands.bench_memory,
     model_commands.answers,
     model_commands.tokenizer,
     model_commands.rows,

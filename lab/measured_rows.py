@@ -1,30 +1,22 @@
-"""Rows of the laboratory's measurements: their files, and their percentiles in cells."""
+"""Rows of the laboratory's measurements: their files, and the error of a mean."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+import math
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from omnidemo.serving.measuring.prompt_files import check_writable
-from omnidemo.serving.measuring.report_tables import Percentiles
-
-Columns = Mapping[str, tuple[str, str]]  # heading → (a column of the rows, format)
-PARTS: Columns = {  # of a round
-    "round ms": ("round_ms", ".2f"),
-    "draft": ("draft_ms", ".2f"),
-    "verify": ("verify_ms", ".2f"),
-    "translate, accept": ("settle_ms", ".2f"),
-    "host": ("other_ms", ".2f"),
-    "bare passes": ("bare_ms", ".2f"),
-}
+from omnidemo.serving.measuring.report_tables import Spread
 
 
-def percentile_cells(rows: Sequence[Any], columns: Columns) -> list[str]:
-    """A line of a table: the `Percentiles` of each column."""
-    known = [row if isinstance(row, Mapping) else asdict(row) for row in rows]
-    return [Percentiles.of(row[name] for row in known).text(form) for name, form in columns.values()]
+def with_error(values: Iterable[float], form: str) -> str:
+    """Mean ± standard error."""
+    known = list(values)
+    spread = Spread.of(known)
+    if spread.deviation is None:
+        return spread.text(form)
+    return Spread(spread.mean, spread.deviation / math.sqrt(len(known))).text(form)
 
 
 def make_writable(path: Path) -> None:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from omnidemo.cli.common import collect, collected, command_line, names_in, read_settings, show
-from omnidemo.cli.options import Drafter, Quick, Target
-from omnidemo.core.config import DEFAULT, Settings
-
-if TYPE_CHECKING:
-    from lab.races import rows_race
+from omnidemo.cli.options import Drafter, Target
+from omnidemo.core.config import DEFAULT
 
 Folder = Annotated[Path | None, typer.Option("--out", help="Folder of the results; default storage/bench.")]
 
@@ -22,20 +19,9 @@ def bench(
         list[str] | None, typer.Option(help=f"Targets, in order; default OMNIDEMO_TARGET, else {DEFAULT}.")
     ] = None,
     drafter: Drafter = None,
-    domain: Annotated[list[str] | None, typer.Option(help="Bundled topics, in order; default: all.")] = None,
-    prompts: Annotated[list[Path] | None, typer.Option(help="JSON Lines instead, a topic each.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="Measured prompts of each topic.")] = 20,
-    temperature: Annotated[list[float] | None, typer.Option(min=0.0, help="Default 0 and 1.")] = None,
-    methods: Annotated[str, typer.Option(help="Ours, with commas between; default: all that fit.")] = "",
     max_new_tokens: Annotated[int, typer.Option(min=2, help="Longest answer.")] = 128,
-    draft_length: Annotated[int, typer.Option(min=1, help="Drafter tokens per round where it is fixed.")] = 4,
-    threads: Annotated[
-        int | None,
-        typer.Option(min=1, help="CPU threads of both sides; default: the best of 1, 2 and 4 for each."),
-    ] = None,
-    seed: int = 0,
+    threads: Annotated[int | None, typer.Option(min=1, help="CPU threads; default: one a core.")] = None,
     out: Folder = None,
-    only: Annotated[str, typer.Option(help="rows: the first table; answers: the second.")] = "",
     peers: Annotated[
         str, typer.Option(help="Whom the rows race, with commas between, or none.")
     ] = "llama.cpp,transformers",
@@ -47,65 +33,24 @@ def bench(
     seconds: Annotated[
         float, typer.Option(min=0, help="Of the rows of a target; a large one has fewer passes.")
     ] = 300.0,
-    quick: Quick = False,
 ) -> None:
-    """Time passes of several rows beside llama.cpp and transformers; then our methods, plain transformers and
-    its assisted generation on the same prompts, against the machine's own limits.
-
-    Writes rows.json and rows.md; speed.csv (every answer), speed.md and speed.json.
-    """
+    """Time passes of several rows beside llama.cpp and transformers. Writes rows.json and rows.md."""
     settings = read_settings(drafter=drafter, threads=threads, training="off")
-    if only not in ("", "rows", "answers"):
-        raise ValueError(f"--only is rows or answers, not {only!r}")
-    from lab.races import rows_race, speed_report
-    from lab.races.contest import BenchRequest
-    from lab.races.run_bench import run
-    from omnidemo.learning.lines.sample_prompts import TOPICS
+    from lab.races import rows_race
     from omnidemo.models.names import known_targets
-    from omnidemo.serving.measuring import prompt_files
-    from omnidemo.serving.measuring.report_tables import group_by
 
-    topics = domain or list(TOPICS)
-    if quick:
-        topics, limit, max_new_tokens, methods, passes = topics[:1], 1, 16, methods or settings.method, 1
     folder = out or settings.storage / "bench"
     targets, settings = known_targets(target or [settings.target], settings)
-    if only != "answers":
-        named = [] if peers == "none" else names_in(peers)
-        for one in targets:
-            own = folder if len(targets) == 1 else folder / Path(one).name
-            _race(
-                rows_race.RaceRequest(
-                    one, own, named, peer_file or (), passes, max_new_tokens, seconds, command_line("lab")
-                ),
-                settings,
-            )
-    if only == "rows":
-        return
-    asked = {path.stem: prompt_files.read_prompts(path, limit) for path in prompts or ()}
-    order = BenchRequest(
-        targets, asked or prompt_files.bundled(topics, limit)[1], folder, names_in(methods),
-        temperature or (0.0, 1.0), max_new_tokens, draft_length, seed, command=command_line("lab"),
-    )  # fmt: skip
-    with collected(run(order, settings)) as rows:
-        for (name, heat), mine in group_by(rows, lambda row: (row["target"], row["temperature"])).items():
-            show(speed_report.HEADINGS, speed_report.speeds(mine), title=f"{name}, temperature {heat:g}")
-            typer.echo("\n".join(speed_report.verdicts(mine)))
-        if rows:
-            typer.echo(f"{speed_report.NOTE}\nRows and tables: {order.out}", err=True)
-
-
-def _race(order: rows_race.RaceRequest, settings: Settings) -> None:
-    from lab.races import rows_race
-
-    for race in collect(rows_race.run(order, settings)):
-        show(
-            rows_race.HEADINGS,
-            rows_race.table(race.found),
-            f"{rows_race.NOTE} Figures: {order.out / 'rows.json'}",
-            order.target,
-        )
-        typer.echo("".join(f"{said}.\n" for said in race.left_out), err=True, nl=False)
+    named = [] if peers == "none" else names_in(peers)
+    for one in targets:
+        order = rows_race.RaceRequest(
+            one, folder if len(targets) == 1 else folder / Path(one).name, named, peer_file or (), passes,
+            max_new_tokens, seconds, command_line("lab"),
+        )  # fmt: skip
+        for race in collect(rows_race.run(order, settings)):
+            note = f"{rows_race.NOTE} Figures: {order.out / 'rows.json'}"
+            show(rows_race.HEADINGS, rows_race.table(race.found), note, one)
+            typer.echo("".join(f"{said}.\n" for said in race.left_out), err=True, nl=False)
 
 
 def gains(

@@ -1,4 +1,5 @@
-"""The commands that look for faults: `equality` compares ids, `torture` breaks a running app."""
+"""The commands that look for faults: `equality` compares ids, `torture` breaks a running app, `bench-memory`
+weighs one."""
 
 from __future__ import annotations
 
@@ -7,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from omnidemo.cli.common import collected, show
+from omnidemo.cli.common import collected, read_settings, show
+from omnidemo.cli.options import Drafter, Out, Target
 from omnidemo.core.config import EMBEDDED_TARGET
 
 
@@ -82,4 +84,41 @@ def torture(
         typer.echo(trouble)
     typer.echo("Everything held." if report.held else "Not everything held.")
     if not report.held:
+        raise typer.Exit(1)
+
+
+def bench_memory(
+    csv: Out,
+    target: Target = None,
+    drafter: Drafter = None,
+    domain: Annotated[str, typer.Option(help="The prompts' topic.")] = "maths",
+    prompts: Annotated[Path | None, typer.Option(help="JSON Lines instead.")] = None,
+    requests: Annotated[int, typer.Option(min=1)] = 1000,
+    every: Annotated[int, typer.Option(min=1, help="Requests between two samples.")] = 100,
+    max_new_tokens: Annotated[int, typer.Option(min=2, help="Longest answer.")] = 64,
+    steps: Annotated[int | None, typer.Option(min=1, help="Optimiser steps of an update.")] = None,
+    public: Annotated[bool, typer.Option(help="Each is a visitor of a public app.")] = False,
+) -> None:
+    """Start the app and come as a new browser for each request, with training on; watch the app's memory.
+    Ends with 1 if it grows."""
+    settings = read_settings(
+        target=target, drafter=drafter, max_new_tokens=max_new_tokens, steps_per_update=steps
+    )
+    from lab import app_memory as memory
+    from omnidemo.learning.lines.sample_prompts import sample
+    from omnidemo.serving.measuring.prompt_files import read_prompts
+
+    texts = read_prompts(prompts) if prompts else sample(domain, requests, 0, "train")
+    with collected(memory.over_browsers(settings, texts, requests, every, csv, public)) as found:
+        show(memory.HEADINGS, [one.cells() for one in found], f"Rows: {csv}")
+    grown, since = memory.flat(found), f"request {memory.SETTLED} on"
+    if grown is None:
+        typer.echo(f"Memory is compared from {since}; give --requests more than that.", err=True)
+        return
+    typer.echo(
+        f"From {since} memory went at most {grown:+.1%} above what it was then; {memory.FLAT:.0%} is"
+        " allowed.",
+        err=True,
+    )
+    if grown > memory.FLAT:
         raise typer.Exit(1)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, cycle, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,8 +14,6 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from lab.drafters.prompt_sets import Prompt, some
-from lab.experiments.arm import with_labels_of_the_paper
-from lab.experiments.replayed_target import ARRAYS
 from omnidemo.core.config import Settings
 from omnidemo.core.private_folders import replacing
 from omnidemo.core.records import Trace
@@ -28,6 +26,7 @@ from omnidemo.serving.measuring.report_tables import markdown_table
 from omnidemo.storage.store import Store
 
 FIGURES = ("overlap", "same first", "accepted")
+ARRAYS = ("drafter_ids", "starts", "lengths", "accepted", "p", "top_ids", "top_p", "first_ids", "first_p")
 HEADINGS = ("requests", "set", *FIGURES, "pace", "taken back")
 
 
@@ -110,7 +109,7 @@ def learn(
 
         def observed() -> Iterator[int]:
             for count, trace in enumerate(_in_turns(taught, requests, seed, *then), 1):
-                judged.observe(with_labels_of_the_paper(trace) if direct else trace)
+                judged.observe(replace(trace, first_ids=None, first_p=None) if direct else trace)
                 judged.run_pending()
                 if judged.status().error:
                     raise RuntimeError(judged.status().error)

@@ -16,8 +16,7 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
-from lab.experiments.experiment_report import with_error
-from lab.measured_rows import make_writable
+from lab.measured_rows import make_writable, with_error
 from lab.races.machine import facts
 from omnidemo.core.config import GREEDY, Settings
 from omnidemo.core.records import Generation, Prompt, Round

@@ -86,6 +86,3 @@ HELD = "Folder of n-gram cache, adapters and history"
 Storage = Annotated[Path | None, typer.Option(help=f"{HELD}; default OMNIDEMO_STORAGE, else storage.")]
 KeptIn = Annotated[Path | None, typer.Option("--storage", help=f"{HELD}; without it none is kept.")]
 Out = Annotated[Path, typer.Option("--csv", help="Where the figures go, row by row.")]
-Quick = Annotated[
-    bool, typer.Option(help="Tiny sizes, to see that everything runs; the figures mean nothing.")
-]

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from lab.overhead import memory
-from lab.overhead.memory import Sample, flat
+from lab import app_memory as memory
+from lab.app_memory import Sample, flat
 from omnidemo.core.config import Settings
 from omnidemo.ui import app, errors
 from tests.support.trained_pair import DRAFTER, TARGET

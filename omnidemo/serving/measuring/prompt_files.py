@@ -1,4 +1,4 @@
-"""Prompts for measurements: from files or bundled topics, split into traffic and held-out ones, checked
+"""Prompts for measurements: from files, split into traffic and held-out ones, checked
 before anything runs."""
 
 from __future__ import annotations
@@ -10,12 +10,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from omnidemo.core.config import check_text
-from omnidemo.learning.lines.sample_prompts import prompts
 from omnidemo.pair.pair import Pair
 from omnidemo.pair.prompt_reader import TooLong
 from omnidemo.serving.comparison import Asked, Question, turns_of
 
-Sources = dict[str, list[str]]
 LONGEST = 4_000_000  # characters of a line: more than any window holds
 # Spec-Bench (2401.07851) reports these eight categories of MT-Bench as one.
 MT_BENCH = ("writing", "roleplay", "reasoning", "math", "coding", "extraction", "stem", "humanities")
@@ -138,32 +136,6 @@ def hold_out(found: Sequence[str], given: Sequence[str] | None, count: int) -> t
             "every prompt is held out, so that no traffic is left; give more prompts or a smaller"
             " --eval-limit"
         )
-    return traffic, held
-
-
-def bundled(topics: Sequence[str], limit: int) -> tuple[Sources, Sources]:
-    """(traffic, held out) of bundled topics: the prompts to train on, and the first `limit` test prompts.
-    ValueError for an unknown topic."""
-    held = {topic: list(dict.fromkeys(prompts(topic)))[:limit] for topic in topics}
-    traffic = {
-        topic: [one for one in dict.fromkeys(prompts(topic, "train")) if one not in held[topic]]
-        for topic in topics
-    }
-    return traffic, held
-
-
-def files(paths: Sequence[Path], limit: int) -> tuple[Sources, Sources]:
-    """(traffic, held out) of JSON Lines files; each file is the topic of its name, and its last `limit`
-    prompts are held out. ValueError for an unusable file, and for two of one name."""
-    traffic: Sources = {}
-    held: Sources = {}
-    for path in paths:
-        if path.stem in traffic:
-            raise ValueError(
-                f"two prompt files are called {path.stem}; rename one, as the name stands for the topic"
-            )
-        found, held[path.stem] = hold_out(read_prompts(path), None, limit)
-        traffic[path.stem] = list(dict.fromkeys(found))
     return traffic, held
 
 

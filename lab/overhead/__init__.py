@@ -1,1 +1,0 @@
-"""What serving an answer costs beside decoding it, and whether memory grows."""
