@@ -14,6 +14,7 @@ from lab.cli import (
     model_commands,
     page_commands,
     speed_commands,
+    table_commands,
     trial_commands,
 )
 from omnidemo.cli.common import Commands, run
@@ -31,7 +32,10 @@ for command in (
     speed_commands.bench,
     speed_commands.gains,
     speed_commands.arena,
+    table_commands.compare,
+    table_commands.vocabularies,
     trial_commands.equality,
+    trial_commands.layers,
     trial_commands.torture,
     guard_commands.ids,
     guard_commands.turns,

@@ -111,31 +111,6 @@ def generate(
 
 
 @app.command()
-def vocabularies(
-    target_tokenizer: Annotated[
-        str, typer.Argument(help="Bundled name, Hub id, folder or GGUF file of the target's tokenizer.")
-    ],
-    drafter_tokenizer: Annotated[str, typer.Argument(help="The drafter's, likewise.")],
-    prompts: Annotated[Path, typer.Option(help='JSON Lines: {"prompt": "…"} on each line.')],
-    limit: Annotated[int | None, typer.Option(min=1, help="Texts at most.")] = None,
-) -> None:
-    """Measure how well two tokenizers fit: the direct map, and n-grams for the other tokens of some
-    prompts."""
-    settings = read_settings()
-    from omnidemo.serving.measuring import vocabularies
-    from omnidemo.serving.measuring.prompt_files import read_prompts
-
-    texts = read_prompts(prompts, limit)
-    with telling("reading the tokenizers") as tell:
-        reports = vocabularies.compare(target_tokenizer, drafter_tokenizer, texts, settings.trust_hub, tell)
-    show(
-        vocabularies.HEADINGS,
-        [report.cells() for report in reports],
-        "n-grams: parts of the tokens without a direct map.",
-    )
-
-
-@app.command()
 def models(as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list.")] = False) -> None:
     """List the models on this machine (bundled, fetched, the Hub's cache, Ollama, LM Studio,
     OMNIDEMO_MODEL_FOLDERS), and those that can be fetched.

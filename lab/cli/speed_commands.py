@@ -129,9 +129,9 @@ def arena(
     are.
     """
     settings = read_settings(target=target, drafter=drafter, training="off")
+    from lab.measured_rows import markdown_table
     from lab.races import lane_tables, lanes
     from omnidemo.backends import compile_kernels
-    from omnidemo.serving.measuring.report_tables import markdown_table
     from omnidemo.serving.pair_loading import build_pair
 
     named = names_in(tasks)

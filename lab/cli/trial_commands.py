@@ -1,5 +1,5 @@
-"""The commands that look for faults: `equality` compares ids, `torture` breaks a running app, `bench-memory`
-weighs one."""
+"""The commands that look for faults: `equality` compares ids, `layers` tensors, `torture` breaks a running
+app, `bench-memory` weighs one."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ def equality(
     import torch
 
     from lab.equality.equality import Row, equality_matrix
+    from lab.measured_rows import counted
     from omnidemo.serving.measuring.prompt_files import check_writable
-    from omnidemo.serving.measuring.report_tables import counted, csv_table
+    from omnidemo.serving.measuring.report_tables import csv_table
 
     torch.set_num_threads(1)
     if csv:
@@ -48,6 +49,24 @@ def equality(
             " refused by a method"
         )
     if different:
+        raise typer.Exit(1)
+
+
+def layers(
+    target: Target = None,
+    text: Annotated[str, typer.Option(help="What the passes read.")] = "Tell me a short story about a fox.",
+) -> None:
+    """Compare the target's passes with transformers tensor by tensor, and name the first that differs.
+
+    Of a packed target also in whole numbers, with numpy. Exits with 1 if any differs.
+    """
+    settings = read_settings(target=target, training="off", arithmetic="float32")
+    from lab.equality.layer_by_layer import check
+
+    with collected(check(settings, text)) as compared:
+        for form in compared:
+            typer.echo("\n".join(form.lines()))
+    if any(form.different for form in compared):
         raise typer.Exit(1)
 
 

@@ -14,6 +14,8 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from lab.drafters.prompt_sets import Prompt, some
+from lab.line import Line
+from lab.measured_rows import markdown_table
 from omnidemo.core.config import Settings
 from omnidemo.core.private_folders import replacing
 from omnidemo.core.records import Trace
@@ -21,8 +23,6 @@ from omnidemo.learning.distill.distiller import Distiller
 from omnidemo.learning.distill.train_step import agree, evaluate
 from omnidemo.models.adapters.adapter_state import AdapterState
 from omnidemo.pair.pair import Pair
-from omnidemo.serving.measuring.line import Line
-from omnidemo.serving.measuring.report_tables import markdown_table
 from omnidemo.storage.store import Store
 
 FIGURES = ("overlap", "same first", "accepted")

@@ -11,7 +11,7 @@ import numpy as np
 
 from lab.drafters.ceilings import WAYS, Prices, simulate
 from lab.drafters.guesses import Guesses
-from omnidemo.serving.measuring.report_tables import markdown_table
+from lab.measured_rows import markdown_table
 
 FIXED = 4  # guesses of a draft of fixed length
 ALL = "all"  # the last row of a table

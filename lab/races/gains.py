@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
-from lab.measured_rows import make_writable, with_error
+from lab.measured_rows import make_writable, markdown_table, report, with_error
 from lab.races.machine import facts
 from omnidemo.core.config import GREEDY, Settings
 from omnidemo.core.records import Generation, Prompt, Round
@@ -25,7 +25,7 @@ from omnidemo.decoding.methods import BASELINE
 from omnidemo.decoding.price_list import PriceList
 from omnidemo.pair.pair import Pair
 from omnidemo.pair.repeated_task import prompt_of
-from omnidemo.serving.measuring.report_tables import Stage, group_by, markdown_table, report
+from omnidemo.serving.measuring.report_tables import Stage, group_by
 from omnidemo.serving.pair_loading import build_measured_pair, build_pair
 
 FRESH: Mapping[str, Any] = {"learn": False}  # an answer that knows no other

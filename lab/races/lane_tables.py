@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from lab.measured_rows import Percentiles
 from lab.races.lanes import Cell, Lane
 from omnidemo.decoding.methods import BASELINE
-from omnidemo.serving.measuring.report_tables import Percentiles, group_by
+from omnidemo.serving.measuring.report_tables import group_by
 
 ALL = "all"
 HEADINGS = (

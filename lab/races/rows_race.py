@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from lab.measured_rows import make_writable
+from lab.measured_rows import make_writable, markdown_list, markdown_table, report
 from lab.races.engine_process import EngineFailed, EngineProcess
 from lab.races.engines import LLAMA_CPP, OURS, TRANSFORMERS, Facts
 from lab.races.machine import facts
@@ -29,7 +29,7 @@ from omnidemo.models.gguf.sources import is_gguf
 from omnidemo.models.load import pick_device
 from omnidemo.models.names import gguf_file, known_settings, resolve
 from omnidemo.pair.in_turns import rotated
-from omnidemo.serving.measuring.report_tables import Stage, markdown_list, markdown_table, report
+from omnidemo.serving.measuring.report_tables import Stage
 
 ROWS = (1, 2, 4, 6, 8, 12)
 BEHIND = (64, 1024)

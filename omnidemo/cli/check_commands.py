@@ -22,14 +22,6 @@ def check_backend(
     prompts: Annotated[
         Path | None, typer.Option(help='JSON Lines: {"prompt": "…"} on each line; default: built-in ones.')
     ] = None,
-    layers: Annotated[
-        bool,
-        typer.Option(
-            "--layers",
-            help="Compare the target's passes with transformers layer by layer, and name the first tensor"
-            " that differs.",
-        ),
-    ] = False,
     draft_length: DraftLength = None,
     target: Target = None,
     drafter: Drafter = None,
@@ -48,7 +40,6 @@ def check_backend(
     from omnidemo.core.config import GenerationConfig
     from omnidemo.decoding.methods import check_method
     from omnidemo.serving.measuring import mismatch
-    from omnidemo.serving.measuring.layer_by_layer import check as check_layers
     from omnidemo.serving.measuring.prompt_files import read_prompts
 
     temperatures = temperature or [0.0, 1.0]
@@ -56,13 +47,6 @@ def check_backend(
         GenerationConfig.of(temperature=one, max_new_tokens=tokens)
     names = [check_method(name) for name in method or []]
     texts = read_prompts(prompts) if prompts else mismatch.PROMPTS
-    if layers:
-        with collected(check_layers(settings, texts[0])) as compared:
-            for form in compared:
-                typer.echo("\n".join(form.lines()))
-        if any(form.different for form in compared):
-            raise typer.Exit(1)
-        return
     with collected(mismatch.check(settings, names, temperatures, tokens, texts)) as reports:
         for report in reports[-1:]:
             typer.echo("\n".join(report.lines()))

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from omnidemo.cli import task_command
-from omnidemo.cli.common import SPREAD, collected, command_line, loaded, names_in, read_settings, show
+from omnidemo.cli.common import SPREAD, collected, loaded, names_in, read_settings, show
 from omnidemo.cli.options import (
     Drafter,
     DraftLength,
@@ -24,18 +24,12 @@ from omnidemo.core.config import Settings
 
 def compare(
     csv: Out,
-    prompts: Annotated[Path | None, typer.Option(help='JSON Lines: {"prompt": "…"} on each line.')] = None,
-    spec_bench: Annotated[
-        Path | None, typer.Option(help="Or Spec-Bench's file: question_id, category, turns on each line.")
-    ] = None,
+    prompts: Annotated[Path, typer.Option(help='JSON Lines: {"prompt": "…"} on each line.')],
     methods: Annotated[
         str, typer.Option(help="Names with commas between; autoregressive, the baseline, always runs.")
     ] = "ngram-exact",
-    limit: Annotated[
-        int | None, typer.Option(min=1, help="Use so many: the first prompts, or questions taken evenly.")
-    ] = None,
-    temperature: Annotated[str, typer.Option(help="0 is greedy; several with commas between.")] = "0",
-    runs: Annotated[int, typer.Option(min=1, help="Interleaved runs of each method on each prompt.")] = 1,
+    limit: Annotated[int | None, typer.Option(min=1, help="Use so many: the first prompts.")] = None,
+    temperature: Temperature = 0.0,
     own_manner: Annotated[
         bool, typer.Option("--own-manner", help="Sample as the target's card says, whatever the temperature.")
     ] = False,
@@ -46,96 +40,43 @@ def compare(
         bool, typer.Option("--copying/--no-copying", help="Whether drafts may be copied from the text, too.")
     ] = True,
     seed: int = 0,
-    no_seed: Annotated[
-        bool,
-        typer.Option(
-            "--no-seed",
-            help="Above temperature 0 accept with min(1, p/q), as papers do: each method another text.",
-        ),
-    ] = False,
     fill_cache: Annotated[
         bool, typer.Option(help="First fill the n-gram cache with all that the drafter can spell.")
     ] = False,
-    report: Annotated[Path | None, typer.Option(help="Write the tables as Markdown, too.")] = None,
     target: Target = None,
     drafter: Drafter = None,
     storage: KeptIn = None,
 ) -> None:
-    """Measure methods on the same prompts, interleaved, and print the tables that papers print.
+    """Measure methods on the same prompts, interleaved: a row for each answer, and a line for each method.
 
     Nothing is learned meanwhile. Without --storage the n-gram cache starts empty, unless --fill-cache is
     given.
     """
     settings = read_settings(
-        target=target,
-        drafter=drafter,
-        max_new_tokens=max_new_tokens,
-        draft_length=draft_length,
+        target=target, drafter=drafter, max_new_tokens=max_new_tokens, draft_length=draft_length,
         training="off",
-    )
+    )  # fmt: skip
     from omnidemo.core.config import GREEDY, GenerationConfig
-    from omnidemo.serving.measuring import arena, compare_methods
-    from omnidemo.serving.measuring.prompt_files import (
-        check_writable,
-        fitting,
-        numbers,
-        read_prompts,
-        read_questions,
-    )
-    from omnidemo.serving.measuring.report_tables import markdown_table
-    from omnidemo.serving.measuring.report_tables import report as page
+    from omnidemo.serving.measuring import compare_methods
+    from omnidemo.serving.measuring.prompt_files import check_writable, read_prompts
 
-    if (prompts is None) == (spec_bench is None):
-        raise ValueError("give either --prompts or --spec-bench, a JSON Lines file")
-    asked: list[Any] = (
-        read_questions(spec_bench, limit) if spec_bench else read_prompts(prompts or Path(), limit)
-    )
-    temperatures = [None] if own_manner else numbers(temperature, "--temperature", float)
+    asked = read_prompts(prompts, limit)
     options: dict[str, Any] = {} if own_manner else GREEDY.options
     options |= {"max_new_tokens": settings.max_new_tokens, "draft_length": settings.draft_length}
     options |= {"draft_policy": draft_policy, "copying": copying}
-    for each in temperatures:
-        GenerationConfig.of(**options | {"temperature": each})
+    heat = None if own_manner else temperature
+    GenerationConfig.of(**options | {"temperature": heat})
     options.pop("temperature", None)
     names = compare_methods.check_methods(names_in(methods))
-    for file in [csv, *([report] if report else [])]:
-        check_writable(file)
+    check_writable(csv)
     pair = loaded(settings, storage, compiled=True)
     if fill_cache or settings.warm_start:
         pair.fill_cache()
-    if spec_bench:
-        asked, given = fitting(pair, asked), len(asked)
-        if not asked:
-            raise ValueError(
-                f"no question of {spec_bench} fits the window of {pair.target.name}; choose another target"
-            )
-        if len(asked) < given:
-            typer.echo(
-                f"{given - len(asked)} of {given} questions are left out, for they do not fit the window of"
-                " the target.",
-                err=True,
-            )
-    measured = compare_methods.run(
-        pair, asked, names, csv, temperatures, runs, seed=None if no_seed else seed, **options
-    )
+    measured = compare_methods.run(pair, asked, names, csv, [heat], seed=seed, **options)
     with collected(measured) as results:
-        found = list(arena.tables(results))
-        for title, headings, lines in found:
-            typer.echo(f"\n{title}")  # the table itself would wrap its title
-            show(headings, lines)
-        typer.echo(f"{arena.NOTE} Rows: {csv}", err=True)
-        if report and found:
-            about = {
-                "command": command_line(),
-                "target": pair.target.name,
-                "drafter": pair.drafter.name,
-                "asked": len(asked),
-                "runs": runs,
-            }
-            sections = [
-                f"## {title}\n\n{markdown_table(headings, lines)}" for title, headings, lines in found
-            ]
-            report.write_text(page("Methods side by side", arena.NOTE, about, sections), encoding="utf-8")
+        found = compare_methods.summarise(results)
+        note = f"{SPREAD} Rows: {csv}"
+        show(("method", *compare_methods.HEADINGS), [[one.method, *one.cells()] for one in found], note)
 
 
 def adapt(
@@ -166,9 +107,6 @@ def adapt(
         str | None,
         typer.Option(help="fixed, confidence, chance, cost or head; default fixed, with --task chance."),
     ] = None,
-    offline: Annotated[
-        int, typer.Option(min=0, help="At the end train so many epochs on the same answers: the ceiling.")
-    ] = 0,
     method: Method = None,
     temperature: Temperature = 0.0,
     max_new_tokens: MaxNewTokens = None,
@@ -200,12 +138,12 @@ def adapt(
     if csv is None or prompts is None:
         raise ValueError("give --csv, a file for the figures")
     held = (held_out, eval_limit, eval_at)
-    _experiment(settings, prompts, csv, held, requests, temperature, seed, pause, offline, storage)
+    _experiment(settings, prompts, csv, held, requests, temperature, seed, pause, storage)
 
 
 def _experiment(
     settings: Settings, prompts: Path, csv: Path, held_out: tuple[Path | None, int, str], requests: int,
-    temperature: float, seed: int, pause: float, offline: int, storage: Path | None,
+    temperature: float, seed: int, pause: float, storage: Path | None,
 ) -> None:  # fmt: skip
     """`adapt --prompts`. `held_out`: the file, the number of its prompts, and the checkpoints."""
     from omnidemo.serving.measuring import adapt
@@ -216,7 +154,7 @@ def _experiment(
     path, limit, eval_at = held_out
     traffic, held = hold_out(read_prompts(prompts), read_prompts(path) if path else None, limit)
     checkpoints = adapt.plan_checkpoints(eval_at, requests)
-    what = adapt.Experiment(traffic, held, requests, checkpoints, temperature, seed, pause, offline)
+    what = adapt.Experiment(traffic, held, requests, checkpoints, temperature, seed, pause)
     check_writable(csv)
     with collected(adapt.run(settings, what, csv, keep=storage is not None)) as points:
         note = (

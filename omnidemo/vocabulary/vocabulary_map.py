@@ -130,7 +130,7 @@ class VocabularyMap:
         return {
             "target_tokens": len(self.target),
             "drafter_tokens": len(self.drafter),
-            # as `serving/measuring/vocabularies.py` counts them
+            # as `lab/vocabularies.py` counts them
             "mapped": sum(drafter_id >= 0 for drafter_id in self.drafters),
             "ngram_share": 1 - direct / max(1, len(spelled)),
         }

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
-import numpy as np
 import pytest
 import torch
 from transformers import AutoModelForCausalLM
@@ -22,13 +21,10 @@ from omnidemo.backends.fused_llama import FusedCache, FusedLlama
 from omnidemo.core.config import Arithmetic, Settings
 from omnidemo.core.records import Generation, Round, Token
 from omnidemo.decoding.backend import Pass
-from omnidemo.decoding.methods import fitting
-from omnidemo.decoding.randomness import NUMBERS, Sampler
-from omnidemo.decoding.sampling import as_tensor
+from omnidemo.decoding.methods import METHODS, fitting
 from omnidemo.models.load import load_model
 from omnidemo.serving.measuring import mismatch
-from omnidemo.serving.measuring.mismatch import Report
-from omnidemo.serving.measuring.rounding import differing, unstable
+from omnidemo.serving.measuring.mismatch import Report, differing
 from tests.support.cli import Cli, refused
 from tests.support.gguf_files import tiny_model, write_gguf
 from tests.support.models import save
@@ -79,7 +75,8 @@ def options(names: tuple[str, str]) -> list[str]:
 
 def test_nothing_is_found_where_nothing_is_wrong(names: tuple[str, str], prompts: Path, cli: Cli) -> None:
     found = cli("check-backend", *options(names), "--prompts", prompts)
-    count = 3 * 2 * len(fitting(load_pair(*names).map))
+    served = fitting(load_pair(*names).map)
+    count = 3 * (len(served) + sum(METHODS[name].coupled for name in served))
     said = re.fullmatch(
         r"No mismatch between cpu and the reference, over (\d+) answers and ([\d,]+) tokens.\n", found.out
     )
@@ -219,48 +216,7 @@ def test_above_temperature_0_a_gap_is_one_of_scores_with_noise(names: tuple[str,
             found = mismatch.parting(pair, case, right, made(wrong))
             # the token that was drawn has the highest score
             assert found is not None and found.gap is not None and found.gap > 0
-    lossy = mismatch.parting(pair, case | {"method": "ngram-merge"}, right, made(wrong))
-    assert lossy is not None and lossy.gap is None
     assert "3 part at a near-tie" in mismatch.Report("cpu", 9, 90, near_ties=3).lines()[0]
-
-
-def test_a_draw_of_a_stream_at_a_border_is_a_near_tie_and_no_other(
-    names: tuple[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A method that draws from a stream has no scores; rounding decides where its number is at a border."""
-    pair = load_pair(*names, backend="reference")
-    case = {
-        "prompt": TEXTS[0], "method": "typical-acceptance", "temperature": 1.0, "seed": 1,
-        "draft_length": 0, "copying": False, "max_new_tokens": 8, "learn": False, "reuse": False,
-    }  # fmt: skip
-    right = pair.generate(**case).token_ids
-    before = [*pair.prompt_ids(TEXTS[0]), *right[:5]]
-    row = as_tensor(pair.target.runner.new_cache().forward(before, 1).logits[0]).double().softmax(-1)
-    ends = row.cumsum(-1)
-    numbers = np.random.default_rng(1).random(NUMBERS)
-    token = int(row.argmax())
-    provide, fifth = Sampler._provide, [0.0]
-
-    def planted(self: Sampler) -> None:
-        provide(self)
-        self._numbers = self._numbers.copy()
-        self._numbers[5] = fifth[0]
-
-    monkeypatch.setattr(Sampler, "_provide", planted)
-    assert len(right) == 8 and right[5] == int((ends <= numbers[5]).sum())  # it is number 5 that draws it
-    for number, decided in ((ends[token] - 1e-6, True), (ends[token] - row[token] / 2, False)):
-        fifth[0] = float(number)
-        answer = pair.generate(**case).token_ids
-        assert answer[:6] == (*right[:5], token)
-        assert [unstable(pair, case, answer, place) for place in (4, 5)] == [False, decided]
-
-
-def test_a_fault_is_no_near_tie_where_a_stream_draws(
-    names: tuple[str, str], prompts: Path, planted: list[Pair], cli: Cli
-) -> None:
-    asked = ["--prompts", prompts, "--method", "typical-acceptance", "--temperature", "1"]
-    found = cli("check-backend", *options(names), *asked)
-    assert found.code == 1 and "answers differ between cpu and the reference" in found.out
 
 
 def made(ids: Any) -> Generation:
@@ -274,6 +230,7 @@ def made(ids: Any) -> Generation:
     [
         (["--method", "speculative"], ["speculative cannot be used here"]),
         (["--method", "magic"], ["unknown method 'magic'"]),
+        (["--method", "typical-acceptance", "--temperature", "1"], ["does not couple typical-acceptance"]),
         (["--temperature", "-1"], ["temperature = -1.0 is not possible"]),
         (["--prompts", "/no/such/file"], ["cannot be read"]),
     ],

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
+from lab import measured_rows
 from lab.measured_rows import with_error
 from lab.races import machine
-from omnidemo.serving.measuring import report_tables
 
 
 def test_the_machine_is_told() -> None:
@@ -15,10 +15,10 @@ def test_the_machine_is_told() -> None:
 
 
 def test_spreads_are_ranges_and_unknown_values_are_dashes() -> None:
-    assert report_tables.Percentiles.of([1.0, 2.0, 3.0, None]).text(".1f") == "2.0 (1.2–2.8)"
-    assert report_tables.Percentiles.of([2.0]).text(".1f") == "2.0"
-    assert report_tables.Percentiles.of([None]).text(".1f") == "–"
-    assert report_tables.markdown_table(["a"], [["x|y"]]).splitlines() == ["| a |", "| --- |", "| x\\|y |"]
+    assert measured_rows.Percentiles.of([1.0, 2.0, 3.0, None]).text(".1f") == "2.0 (1.2–2.8)"
+    assert measured_rows.Percentiles.of([2.0]).text(".1f") == "2.0"
+    assert measured_rows.Percentiles.of([None]).text(".1f") == "–"
+    assert measured_rows.markdown_table(["a"], [["x|y"]]).splitlines() == ["| a |", "| --- |", "| x\\|y |"]
 
 
 def test_the_error_of_a_mean_is_its_spread_over_the_root_of_their_number() -> None:

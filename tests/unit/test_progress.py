@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from lab.equality import equality
+from lab.measured_rows import counted
 from omnidemo.cli import common
 from omnidemo.core.config import Settings
 from omnidemo.core.records import LONG_READING, Generation, Reading, Round
 from omnidemo.serving.measuring import mismatch
-from omnidemo.serving.measuring.report_tables import Stage, counted
+from omnidemo.serving.measuring.report_tables import Stage
 from omnidemo.serving.pair_loading import open_store
 from tests.support.cli import Cli, refused
 from tests.support.fakes import generation, script
@@ -104,7 +105,7 @@ def test_what_is_short_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.usefixtures("often")
 def test_loading_and_reading_tokenizers_say_how_far_they_are(
-    cli: Cli, names: list[str], tmp_path: Path
+    cli: Cli, lab_cli: Cli, names: list[str], tmp_path: Path
 ) -> None:
     made = cli("generate", "the duck", "--max-new-tokens", 2, *names)
     assert (
@@ -115,7 +116,7 @@ def test_loading_and_reading_tokenizers_say_how_far_they_are(
     assert "loading" not in made.out
     file = tmp_path / "prompts.jsonl"
     file.write_text('"the duck"\n"the cat"\n')
-    made = cli("vocabularies", names[1], names[3], "--prompts", file)
+    made = lab_cli("vocabularies", names[1], names[3], "--prompts", file)
     assert (
         made.code == 0
         and f"reading the tokenizer of {names[3]}" in made.err

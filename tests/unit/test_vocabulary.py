@@ -5,16 +5,13 @@ from __future__ import annotations
 import gc
 import math
 import weakref
-from pathlib import Path
 from time import thread_time
 
 import pytest
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from omnidemo.backends.runner import ModelError
 from omnidemo.decoding.methods.string_rejection import strings_of
-from omnidemo.serving.measuring import vocabularies as coverage
 from omnidemo.vocabulary.alphabets import byte_alphabet
 from omnidemo.vocabulary.vocabulary import Vocabulary, read_vocabulary
 from omnidemo.vocabulary.vocabulary_map import VocabularyMap
@@ -216,49 +213,6 @@ def test_large_vocabularies_are_mapped_in_less_than_two_seconds() -> None:
     began = thread_time()
     assert all(table.spelling(i) is not None for i in range(1000))
     assert thread_time() - began < 0.2
-
-
-def test_coverage_counts_a_text_by_how_its_tokens_can_be_proposed() -> None:
-    tokens: list[bytes | None] = [b"a", b"b", b"ab", b"aba", b"ababa", b"bbbb", b"x", None]
-    target = Vocabulary(
-        tuple(tokens), {"end": (7,)}, lambda data: None, lambda text: [int(sign) for sign in text]
-    )
-    drafter = vocabulary([b"a", b"b", b"ba", None], end=3)
-    found = coverage.report(("big", target), ("small", drafter), ["00122", "3344556", "7"])
-    assert (found.target, found.drafter, found.mapped) == ("big", "small", 3)
-    # ab = a+b, aba = a+ba, ababa = a+ba+ba, bbbb = b+b+b+b; x is not spelled, and the end token is no text.
-    assert (found.tokens, found.direct, found.spelled, found.distinct) == (
-        12,
-        3,
-        {0: 1, 1: 3, 2: 4, 3: 2, 4: 2},
-        4,
-    )
-    assert found.shares() == [3 / 12, 4 / 9, 2 / 9, 2 / 9, 0.0, 1 / 9]
-    assert (
-        dict(zip(coverage.HEADINGS, found.cells(), strict=True))["2-grams"] == "44.44%" and found.seconds >= 0
-    )
-
-
-def test_tokenizers_are_compared_in_both_directions(tmp_path: Path) -> None:
-    BYTE_LEVEL.save_pretrained(tmp_path / "one")
-    SENTENCE_PIECE.save_pretrained(tmp_path / "two")
-    names = str(tmp_path / "one"), str(tmp_path / "two")
-    forth, back = coverage.compare(*names, ["the small duck — naïve"], hub=False)
-    assert (forth.target, forth.drafter) == names and (back.target, back.drafter) == names[::-1]
-    assert forth.mapped == back.mapped > 100 and len(forth.cells()) == len(coverage.HEADINGS)
-    ids = BYTE_LEVEL.encode("the small duck — naïve", add_special_tokens=False)
-    assert forth.tokens == len(ids) and 0 not in forth.spelled
-    empty = coverage.report(("one", READ["byte-level"]), ("two", READ["sentence-piece"]), [])
-    assert empty.shares() == [None] * 6 and "–" in empty.cells()
-
-
-def test_a_tokenizer_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
-    for name in (str(tmp_path), str(tmp_path / "missing")):
-        with pytest.raises(ModelError) as caught:
-            coverage.read_tokenizer(name, hub=False)
-        assert name in str(caught.value) and "\n" not in str(caught.value)
-    with pytest.raises(ValueError, match="without its tokenizer"):
-        coverage.report(("one", vocabulary([b"a"])), ("two", vocabulary([b"a"])), ["a"])
 
 
 def test_bars_and_shown_texts() -> None:

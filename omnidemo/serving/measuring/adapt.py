@@ -10,22 +10,20 @@ from pathlib import Path
 from typing import Any
 
 from omnidemo.core.config import Settings
-from omnidemo.core.records import Agreement, Trace
+from omnidemo.core.records import Agreement
 from omnidemo.decoding.methods import BASELINE
 from omnidemo.learning.lines.measurer import mean_of
 from omnidemo.learning.lines.router import DEFAULT
 from omnidemo.serving.comparison import Comparison, compare
 from omnidemo.serving.measuring.compare_methods import COLUMNS, Summary, csv_row, summarise
 from omnidemo.serving.measuring.learning_pair import LearningPair, learning
-from omnidemo.serving.measuring.line import Line
 from omnidemo.serving.measuring.prompt_files import check_prompts, numbers
 from omnidemo.serving.measuring.report_tables import Stage, csv_table
 from omnidemo.serving.pair_loading import build_measured_pair
 from omnidemo.storage.tables import utc
 
-# kind: traffic, held-out or offline; requests: how many were answered before
+# kind: traffic or held-out; requests: how many were answered before
 HEADER = ("kind", "requests", "train_steps", "loss_nats", "agreement", "same_first", *COLUMNS)
-OFFLINE = -1  # the version of the offline drafter
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +39,15 @@ class Point:
 
     def cells(self) -> list[str]:
         """Requests, version, steps and agreement as text, then the cells of the summary."""
-        place = ["offline", "–"] if self.version == OFFLINE else [str(self.requests), str(self.version)]
         both = self.agreement
         agreed = "–" if both is None else f"{both.overlap:.3f}, {both.same_first:.3f}"
-        return [*place, str(self.steps), agreed, *self.summary.cells()]
+        return [str(self.requests), str(self.version), str(self.steps), agreed, *self.summary.cells()]
 
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
     """Traffic, and after how many requests (`checkpoints`) held-out prompts are answered. All else is in the
-    settings. `pause`: seconds after each request. `offline`: epochs for which the base drafter is trained on
-    the same answers at the end, which shows how much can be learned; 0: none."""
+    settings. `pause`: seconds after each request."""
 
     traffic: Sequence[str]
     held_out: Sequence[str]
@@ -60,7 +56,6 @@ class Experiment:
     temperature: float = 0.0
     seed: int = 0
     pause: float = 0.0
-    offline: int = 0
 
 
 def plan_checkpoints(text: str, requests: int) -> list[int]:
@@ -93,8 +88,6 @@ def run(settings: Settings, what: Experiment, out: Path, keep: bool) -> Iterator
             yield Stage("requests", count + 1, what.requests)
             time.sleep(what.pause)
         yield going.evaluate(what.requests)
-        if what.offline:
-            yield going.ceiling()
 
 
 class _Adaptation:
@@ -115,9 +108,6 @@ class _Adaptation:
             for prompt in what.held_out
         ]
         self.held = [one[1] for one in recorded if one is not None]  # traces of the target's own answers
-        self.traces: list[Trace] = []  # of the traffic
-        if what.offline:
-            pair.learners.append(self.traces.append)
 
     def serve(self, count: int, prompt: str) -> None:
         """Answer one request, write it to CSV and history, and learn from it."""
@@ -142,20 +132,6 @@ class _Adaptation:
             self._row("held-out", count, done, found[done.prompt_index] if done.method != BASELINE else None)
 
         return Point(count, trainer.version, trainer.step, self._read(tell), mean_of(found))
-
-    def ceiling(self) -> Point:
-        """The held-out prompts with the base drafter trained on all answers at once."""
-        epochs, requests = self.what.offline, self.what.requests
-        steps = epochs * -(-len(self.traces) // self.settings.batch_size)
-        cosine = self.settings.model_copy(update={"schedule": "cosine", "schedule_steps": steps})
-        line = Line(self.pair.drafter.folder, cosine, {})
-        for _ in line.epochs(self.traces, epochs):
-            pass
-        self.pair.publish(OFFLINE, line.weights(), line.head())
-        place = {"kind": "offline", "requests": requests, "train_steps": line.steps, "loss_nats": line.loss}
-        return Point(
-            requests, OFFLINE, line.steps, self._read(lambda done: self.append(place | csv_row(done)))
-        )
 
     def _read(self, tell: Callable[[Comparison], None]) -> Summary:
         results: list[Comparison] = []

@@ -10,7 +10,11 @@ from itertools import islice, product
 from time import perf_counter
 from typing import Any, get_args
 
+import numpy as np
+from numpy.typing import NDArray
+
 from omnidemo.backends import choice, compile_kernels
+from omnidemo.backends.compiled_passes import CompiledPasses
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.core.config import Arithmetic, Settings
 from omnidemo.core.records import Generation, Token
@@ -20,9 +24,10 @@ from omnidemo.decoding.row_ops import noise
 from omnidemo.decoding.sampling import as_tensor
 from omnidemo.pair.pair import Pair
 from omnidemo.serving.measuring.report_tables import Stage
-from omnidemo.serving.measuring.rounding import MOST, NEAR, differing, unstable
 from omnidemo.serving.pair_loading import build_measured_pair
 
+NEAR = 1e-4  # difference of two scores below which rounding may decide
+MOST = 16  # rows of a pass
 PROMPTS = (
     "Tell me a short story about a fox.",
     "Tom has 3 apples and buys 4 more. How many has he?",
@@ -40,8 +45,7 @@ class Mismatch:
     `wanted` is the reference's token there and `got` the other's, None for an answer that has ended.
     `logits`: the reference's for both tokens; None where there are no two. `gap`: the score of `wanted` minus
     that of `got`, by which the target chooses: at temperature 0 the logit, else log p + g with the seed's
-    noise; None without a score. `unstable`: draws of a stream, which have no scores, are decided there by
-    rounding.
+    noise; None without a score.
     """
 
     case: Case
@@ -50,19 +54,18 @@ class Mismatch:
     got: Token | None
     logits: tuple[float, float] | None = None
     gap: float | None = None
-    unstable: bool = False
 
     @property
     def near_tie(self) -> bool:
         """Whether rounding may decide between the two."""
-        return self.unstable or (self.gap is not None and abs(self.gap) < NEAR)
+        return self.gap is not None and abs(self.gap) < NEAR
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
     """`answers` were compared, with `tokens` reference tokens. `different` of them differ, the first at
     `first`; `near_ties` others part where rounding decides. For a packed target also: `seconds` that the
-    reference took to load it in float32, and `company`, `rounding.differing` by arithmetic."""
+    reference took to load it in float32, and `company`, `differing` by arithmetic."""
 
     backend: str
     answers: int
@@ -122,7 +125,9 @@ def check(
     prompts: Sequence[str] = PROMPTS,
 ) -> Iterator[Stage | Report]:
     """Answer every prompt by every method (none given: all that serve the pair) at every temperature, on the
-    reference and on the backend of the settings. Yield a `Stage` and the report so far after each comparison.
+    reference and on the backend of the settings; above temperature 0 by those that a seed couples, for others
+    have no scores that say what rounding decides. Yield a `Stage` and the report so far after each
+    comparison.
 
     The n-gram cache is full, so that n-grams are merged, and nothing is learned. Both pairs are in memory.
     ValueError, one sentence, for a method that cannot serve the pair and as in `load_pair`.
@@ -136,7 +141,10 @@ def check(
     cases: list[Case] = [
         {"prompt": text, "method": name, "temperature": heat, "seed": seed}
         for name, heat, (seed, text) in product(names, temperatures, enumerate(prompts))
+        if heat == 0.0 or METHODS[name].coupled
     ]
+    if not cases:
+        raise ValueError(f"a seed does not couple {names[0]} above temperature 0; give --temperature 0")
     options: dict[str, Any] = {
         "max_new_tokens": tokens, "draft_length": settings.draft_length, "learn": False, "reuse": False,
     }  # fmt: skip
@@ -151,8 +159,7 @@ def check(
     yield Stage("answers", 0, len(cases))
     for count, case in enumerate(cases, 1):
         right = reference.generate(**case, **options)
-        mismatch = parting(reference, case, right, other.generate(**case, **options))
-        found = None if mismatch is None else _judged(reference, mismatch, right, options)
+        found = parting(reference, case, right, other.generate(**case, **options))
         real = found if found is not None and not found.near_tie else None
         report = replace(
             report, answers=report.answers + 1, tokens=report.tokens + len(right.token_ids),
@@ -189,24 +196,33 @@ def parting(reference: Pair, case: Case, wanted: Generation, got: Generation) ->
     return Mismatch(case, position, first, second, logits, gap)
 
 
-def _judged(reference: Pair, found: Mismatch, wanted: Generation, options: Mapping[str, Any]) -> Mismatch:
-    """The mismatch, with `unstable` where the answer was drawn from a stream."""
-    if found.case["temperature"] == 0.0 or METHODS[found.case["method"]].coupled:
-        return found
-    return replace(
-        found, unstable=unstable(reference, {**found.case, **options}, wanted.token_ids, found.position)
-    )
+def differing(runner: FusedLlama, ids: Sequence[int], arithmetic: Arithmetic) -> int:
+    """How many logits of a packed target have other bits in passes of 1, 2, … MOST rows, as far as the window
+    reaches, than in passes of one row. The passes read `ids`, repeated."""
+    assert runner.packed is not None
+    sizes = [size for size in range(1, MOST + 1) if size * (size + 1) // 2 <= runner.max_positions]
+    some = [ids[at % len(ids)] for at in range(sum(sizes))]
+    own = runner.copy()
+    own.packed = replace(runner.packed, arithmetic=arithmetic)
+    own.passes = CompiledPasses(own, "packed")
+    return int((_bits(own, some, sizes) != _bits(own, some, [1] * len(some))).sum())
 
 
-def _gap(
-    case: Case, position: int, tokens: tuple[int, int], logits: tuple[float, float], rows: int
-) -> float | None:
+def _bits(runner: FusedLlama, ids: Sequence[int], sizes: Sequence[int]) -> NDArray[np.uint32]:
+    """The bits of the logits [ids, rows] that passes of these sizes give."""
+    cache, made, begin = runner.new_cache(), list[NDArray[np.uint32]](), 0
+    for size in sizes:
+        rows = as_tensor(cache.forward(ids[begin : begin + size], size).logits)
+        made.append(rows.numpy().view(np.uint32))
+        begin += size
+    return np.concatenate(made)
+
+
+def _gap(case: Case, position: int, tokens: tuple[int, int], logits: tuple[float, float], rows: int) -> float:
     """See `Mismatch.gap`."""
     heat = case["temperature"]
     if heat == 0.0:
         return logits[0] - logits[1]
-    if not METHODS[case["method"]].coupled:
-        return None
     one, two = (
         -math.log(-math.log((float(n) + 0.5) / 2**32))
         for n in noise(case["seed"], position, 0, rows)[list(tokens)]

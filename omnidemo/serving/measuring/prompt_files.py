@@ -11,12 +11,9 @@ from typing import Any, TypeVar
 
 from omnidemo.core.config import check_text
 from omnidemo.pair.pair import Pair
-from omnidemo.pair.prompt_reader import TooLong
 from omnidemo.serving.comparison import Asked, Question, turns_of
 
 LONGEST = 4_000_000  # characters of a line: more than any window holds
-# Spec-Bench (2401.07851) reports these eight categories of MT-Bench as one.
-MT_BENCH = ("writing", "roleplay", "reasoning", "math", "coding", "extraction", "stem", "humanities")
 LINE = 'write {"prompt": "…"}'
 QUESTION_LINE = 'write {"prompt": "…"}, or {"category": "…", "turns": ["…", "…"]}'
 Item = TypeVar("Item")
@@ -106,23 +103,6 @@ def _question(value: Any) -> Question:
     return Question(
         tuple(_text(turn, "text in one of the turns") for turn in value["turns"]), check_text(category)
     )
-
-
-def group_of(category: str) -> str:
-    """The group of categories under which Spec-Bench reports a question."""
-    return "mt_bench" if category in MT_BENCH else category
-
-
-def fitting(pair: Pair, found: Sequence[Question]) -> list[Question]:
-    """The questions whose first turn fits the target's window."""
-
-    def fits(question: Question) -> bool:
-        try:
-            return bool(pair.prompt_ids(question.turns[0]))
-        except TooLong:
-            return False
-
-    return [question for question in found if fits(question)]
 
 
 def hold_out(found: Sequence[str], given: Sequence[str] | None, count: int) -> tuple[list[str], list[str]]:

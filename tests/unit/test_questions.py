@@ -1,24 +1,22 @@
-"""The figures of papers on speculative decoding, by hand from a few rounds; their tables; Spec-Bench's file;
+"""The figures of papers on speculative decoding, by hand from a few rounds; Spec-Bench's file;
 questions of two turns."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from omnidemo import load_pair
 from omnidemo.core.metrics import Lengths, measure
-from omnidemo.core.records import Generation, Round, Token
+from omnidemo.core.records import Round, Token
 from omnidemo.decoding.methods import BASELINE
 from omnidemo.pair.pair import Pair
-from omnidemo.serving.comparison import Comparison, Question, compare
-from omnidemo.serving.measuring.arena import HEADINGS, Standing, standings, tables
-from omnidemo.serving.measuring.prompt_files import fitting, group_of, numbers, read_questions
+from omnidemo.serving.comparison import Question, compare
+from omnidemo.serving.measuring.prompt_files import numbers, read_questions
 from tests.support.models import save
 
 
@@ -80,75 +78,6 @@ def test_costs_of_an_answer() -> None:
     )
 
 
-def result(method: str, rounds: list[Round], speedup: float | None, **more: Any) -> Comparison:
-    figures: Mapping[str, float | None] = measure(rounds, 0.05)
-    answer = Generation((), "x", tuple(rounds), figures, "end", method, 3)
-    return replace(Comparison(0, "x", method, answer, True, speedup), **more)
-
-
-def test_a_standing_pools_rounds_and_names_losses() -> None:
-    results = [result("speculative", ROUNDS, 1.5), result("speculative", [made(0, 4)], 0.8, identical=False)]
-    (one,) = standings(results)
-    assert one.lengths == Lengths.of([*ROUNDS, made(0, 4)]) and one.slower == (1, 2) and one.same == (1, 2)
-    assert one.speedup.median == pytest.approx(1.15) and one.times["first token ms"].median == pytest.approx(
-        50.0
-    )
-    line = dict(zip(HEADINGS, one.cells(), strict=True))
-    assert (
-        line["τ"] == "2.40"
-        and line["accepted"] == "39%"
-        and line["slower"] == "1/2"
-        and line["same ids"] == "1/2"
-    )
-    # it is no loss to itself
-    assert Standing.of(BASELINE, [result(BASELINE, [made(0, 0)], 1.0)]).slower == (0, 0)
-
-
-def test_tables_of_each_temperature_and_category() -> None:
-    several = [
-        result(
-            method,
-            ROUNDS if method != BASELINE else [made(0, 0)],
-            speedup,
-            temperature=temperature,
-            category=category,
-        )
-        for temperature in (0.0, 1.0)
-        for category in ("writing", "coding", "rag")
-        for method, speedup in ((BASELINE, 1.0), ("ngram-exact", 1.25))
-    ]
-    found = {title: (headings, lines) for title, headings, lines in tables(several)}
-    assert list(found)[:4] == [
-        "Methods, temperature 0",
-        "Accepted at each position where all before it was, temperature 0",
-        "Share of passes that wrote so many tokens, temperature 0",
-        "Median speedup (τ) by category, temperature 0",
-    ]
-    assert len(found) == 8 and all(
-        len(line) == len(headings) for headings, lines in found.values() for line in lines
-    )
-    headings, lines = found["Median speedup (τ) by category, temperature 1"]
-    assert headings == ["method", "mt_bench", "rag"] and lines == [
-        [BASELINE, "1.00", "1.00"],
-        ["ngram-exact", *["1.25 (2.75)"] * 2],
-    ]
-    assert found["Share of passes that wrote so many tokens, temperature 0"][1] == [
-        ["ngram-exact", "25%", "25%", "25%", "0%", "25%"]
-    ]
-    assert found["Accepted at each position where all before it was, temperature 0"][1] == [
-        ["ngram-exact", "75%", "67%", "50%", "100%"]
-    ]
-
-
-def test_long_copies_are_taken_together_at_the_end_of_the_tables() -> None:
-    found = {
-        title: (headings, lines)
-        for title, headings, lines in tables([result("copy", [made(30, 30), made(0, 1)], 2.0)])
-    }
-    headings, ((_, *cells),) = found["Share of passes that wrote so many tokens, temperature 0"]
-    assert headings[-1] == "13+" and cells[0] == cells[-1] == "50%" and len(headings) == 14
-
-
 # Spec-Bench's file
 # --------------------------------------------------------------------------------------------------------
 
@@ -177,7 +106,7 @@ def spec_file(folder: Path, *rows: object) -> Path:
 def test_questions_are_read_with_their_turns(tmp_path: Path) -> None:
     found = read_questions(spec_file(tmp_path, *SPEC, {"prompt": "one turn"}))
     assert found[0] == Question(("Write.", "Shorter."), "writing") and found[-1] == Question(("one turn",))
-    assert [group_of(one.category) for one in found] == ["mt_bench", "mt_bench", "translation", "rag", ""]
+    assert [one.category for one in found] == ["writing", "math", "translation", "rag", ""]
 
 
 def test_a_limit_takes_questions_of_all_categories(tmp_path: Path) -> None:
@@ -261,7 +190,6 @@ def test_a_turn_that_does_not_fit_ends_its_question(pair: Pair) -> None:
     question = Question(("the small duck", "swims " * 400))
     found = list(compare(pair, [question, "the cat"], [BASELINE], max_new_tokens=4))
     assert [(one.prompt_index, one.turn) for one in found] == [(0, 0), (1, 0)]
-    assert fitting(pair, [Question(("swims " * 400,)), question]) == [question]
 
 
 def test_a_target_without_a_chat_template_is_asked_no_second_turn(

@@ -1,4 +1,4 @@
-"""`check-backend --layers`: nothing is found where nothing is wrong, and what is spoilt is named."""
+"""`layers`: nothing is found where nothing is wrong, and what is spoilt is named."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
+from lab.equality.layer_by_layer import LayerReport, check, compare
 from omnidemo.backends.compiled_passes import CompiledPasses
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.packed_forms import PackedMatrix
 from omnidemo.core.config import Settings
 from omnidemo.models.load import load_model, open_source
-from omnidemo.serving.measuring.layer_by_layer import LayerReport, check, compare
 from tests.support.cli import Cli, refused
 from tests.support.gguf_files import tiny_model, write_gguf
 from tests.support.models import save
@@ -128,15 +128,15 @@ def test_packed_weights_are_those_of_the_file_and_their_products_are_numpys(pack
     assert found[1].different == [] or found[1].different[0].part.startswith("model.layers.1")
 
 
-def test_the_command_says_what_it_found(folder: str, packed: Path, cli: Cli) -> None:
+def test_the_command_says_what_it_found(folder: str, packed: Path, lab_cli: Cli) -> None:
     for target in ("bundled/large", folder, packed):
-        found = cli("check-backend", "--layers", "--target", target)
+        found = lab_cli("layers", "--target", target)
         assert found.code == 0 and "parts have the reference's numbers, at most" in found.out, found
     assert found.out.count("\n") == 2, "one line for each arithmetic"
 
 
-def test_a_target_without_compiled_passes_is_refused(tmp_path: Path, cli: Cli) -> None:
+def test_a_target_without_compiled_passes_is_refused(tmp_path: Path, lab_cli: Cli) -> None:
     other = save(tmp_path / "gpt", "byte-level", kind="gpt")
-    refused(cli("check-backend", "--layers", "--target", other), "has no compiled passes here", "Llama")
+    refused(lab_cli("layers", "--target", other), "has no compiled passes here", "Llama")
     with pytest.raises(ValueError, match="has no compiled passes here"):
         list(check(Settings(target=save(tmp_path / "llama", "byte-level"), backend="reference"), "x"))

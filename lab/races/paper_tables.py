@@ -7,13 +7,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+from lab.measured_rows import Percentiles
 from omnidemo.core.metrics import Lengths
 from omnidemo.core.records import Round
 from omnidemo.decoding.methods import BASELINE
-from omnidemo.serving.comparison import Comparison
-from omnidemo.serving.measuring.prompt_files import group_of
-from omnidemo.serving.measuring.report_tables import Percentiles, group_by
+from omnidemo.pair.pair import Pair
+from omnidemo.pair.prompt_reader import TooLong
+from omnidemo.serving.comparison import Comparison, Question
+from omnidemo.serving.measuring.report_tables import group_by
 
+# Spec-Bench (2401.07851) reports these eight categories of MT-Bench as one.
+MT_BENCH = ("writing", "roleplay", "reasoning", "math", "coding", "extraction", "stem", "humanities")
 Table = tuple[str, list[str], list[list[str]]]  # title, headings, lines
 # heading → metric, factor, format; cells are medians over the answers, with the 10th and 90th percentile
 TIMES: Mapping[str, tuple[str, float, str]] = {
@@ -151,3 +155,20 @@ def _share(value: float | None) -> str:
 
 def _of(count: int, total: int) -> str:
     return f"{count}/{total}" if total else "–"
+
+
+def group_of(category: str) -> str:
+    """The group of categories under which Spec-Bench reports a question."""
+    return "mt_bench" if category in MT_BENCH else category
+
+
+def fitting(pair: Pair, found: Sequence[Question]) -> list[Question]:
+    """The questions whose first turn fits the target's window."""
+
+    def fits(question: Question) -> bool:
+        try:
+            return bool(pair.prompt_ids(question.turns[0]))
+        except TooLong:
+            return False
+
+    return [question for question in found if fits(question)]
