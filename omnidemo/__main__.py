@@ -20,8 +20,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from omnidemo.cli import check_commands, fetch_commands, measure_commands, price_commands
-from omnidemo.cli.common import check_folder, loaded, log_to_stderr, read_settings, run, show, telling, whole
-from omnidemo.cli.moved_commands import Product
+from omnidemo.cli.common import (
+    Commands,
+    check_folder,
+    loaded,
+    log_to_stderr,
+    read_settings,
+    run,
+    show,
+    telling,
+    whole,
+)
 from omnidemo.cli.options import ApiKey, Drafter, KeptIn, Number, Storage, Target, answer_options, given
 from omnidemo.core import shell_network
 from omnidemo.core.config import GenerationConfig, Settings
@@ -37,7 +46,7 @@ HELP = (
     " docs/settings.md explains the settings."
 )
 app = typer.Typer(
-    cls=Product, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=HELP
+    cls=Commands, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=HELP
 )
 
 

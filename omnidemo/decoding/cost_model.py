@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,10 +103,6 @@ class CostModel:
         self.renew()
         self.rounds = self.drafts = 0  # all of them, and those in which the drafter drafted
         self._drafted = self._proposed = self._weight = 0.0  # of drafts, old ones fading
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__()  # type: ignore[misc]  # fields that an older state lacks
-        self.__dict__.update({name: value for name, value in state.items() if name in self.__dict__})
 
     def renew(self) -> None:
         """Forget the means: the drafter has changed."""

@@ -17,7 +17,6 @@ from safetensors import SafetensorError, safe_open
 from omnidemo.backends.runner import ModelError
 from omnidemo.core import resources
 from omnidemo.core.asset_files import ASSETS
-from omnidemo.core.config import DEFAULT, EMBEDDED_TARGET, REAL_DRAFTER
 from omnidemo.models.fetching.hub_downloads import (
     REFUSED,
     Progress,
@@ -31,13 +30,6 @@ from omnidemo.models.gguf.places import Walk, hub_root, hub_snapshot
 from omnidemo.models.gguf.sources import is_gguf
 
 BUNDLED = ASSETS / "models"
-# models of earlier versions, which a storage may still name, and their replacements
-GONE = {
-    "bundled/a": EMBEDDED_TARGET,
-    "bundled/b": EMBEDDED_TARGET,
-    "bundled/c": EMBEDDED_TARGET,
-    "bundled/drafter-2": REAL_DRAFTER,
-}
 # weights at the top of a repository: no pickles, no second copy in another format
 WANTED = ["*.json", "*.safetensors", "*.model", "*.txt", "*.jinja", "*.tiktoken"]
 UNWANTED = ["*/*", "consolidated*", "training_args*"]
@@ -76,13 +68,6 @@ def find(
     return folder
 
 
-def gone(name: str) -> str:
-    """What replaces a model of an earlier version, in one sentence; "" for other names."""
-    if name not in GONE:
-        return ""
-    return f"{name} is gone; take {GONE[name]} or {DEFAULT} instead (what is stored of it is kept)"
-
-
 def local_folder(name: str) -> Path | None:
     """The folder of a bundled or local model; None for a possible Hub id. ModelError for a missing folder,
     and for an impossible name."""
@@ -94,8 +79,6 @@ def local_folder(name: str) -> Path | None:
 
 
 def _local_folder(name: str) -> Path | None:
-    if why := gone(name):
-        raise ModelError(why)
     if name.startswith("bundled/"):
         folder = BUNDLED / name.removeprefix("bundled/")
         if not (folder / "config.json").exists():

@@ -380,39 +380,6 @@ def test_two_tabs_keep_what_either_wrote(
         assert first.evaluate(STORED) == second.evaluate(STORED) == []
 
 
-def test_the_chat_of_an_older_version_is_taken_over(
-    browser: Browser, served: tuple[FakeServices, str]
-) -> None:
-    lines = (
-        json.dumps({"k": "t", "i": 1, "t": "An **old** answer.", "s": "direct", "r": 0, "n": 0, "p": 0.5})
-        + "\n"
-    )
-    old = [
-        {
-            "run": "a",
-            "user": "An old question",
-            "lines": lines,
-            "text": "",
-            "figures": {"tokens": 1},
-            "ended": True,
-        }
-    ]
-    keep = (
-        "localStorage.setItem('done', 1); localStorage.setItem('omnidemo.chat',"
-        f" {json.dumps(json.dumps(old))});"
-    )
-    script = f"if (location.protocol === 'http:' && !localStorage.getItem('done')) {{ {keep} }}"
-    with someone(browser, script) as context:
-        page = come(context, served)
-        page.get_by_role("button", name="Text", exact=True).click()
-        expect(page.locator(".turn .md")).to_have_text("An **old** answer.")  # its Markdown was never read
-        assert page.evaluate(NAMES) == ["An old question"]
-        assert page.evaluate("localStorage.getItem('omnidemo.chat')") is None
-        ask(page, "A new one")
-        page.reload()
-        expect(page.locator(".turn")).to_have_count(2)
-
-
 def test_where_there_is_no_more_room_the_oldest_goes_and_that_is_said(page: Page) -> None:
     fill = """([name, size, colours]) => omni.chats.write({ id: name, name, system: "" },
         [{ run: name, user: name, text: "x".repeat(size), lines: "y".repeat(colours) }]).dropped"""

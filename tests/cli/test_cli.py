@@ -13,12 +13,8 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from click import Context
-from typer.main import get_command
 
-from lab.__main__ import app as laboratory
 from omnidemo import load_pair
-from omnidemo.cli.moved_commands import GONE, TO_THE_LABORATORY
 from omnidemo.core.config import Settings
 from omnidemo.serving.measuring.adapt import plan_checkpoints
 from omnidemo.serving.measuring.prompt_files import hold_out
@@ -346,12 +342,12 @@ def test_spread() -> None:
     [
         (["generate", "hi", "--method", "magic"], ["magic", "ngram-exact"]),
         (["generate", "hi", "--target", "bundled/zebra"], ["bundled/zebra", "git checkout assets/models"]),
-        (["generate", "hi", "--target", "bundled/a"], ["bundled/a", "take bundled/large or auto instead"]),
         (["generate", "hi", "--target", "./nowhere"], ["./nowhere"]),
         (["generate", "hi", "--draft-length", "99"], ["OMNIDEMO_DRAFT_LENGTH", "99"]),
         (["generate", "hi", "--max-new-tokens", "few"], ["--max-new-tokens", "integer"]),
         (["generate"], ["prompt"]),
-        (["frobnicate"], ["frobnicate"]),
+        (["frobnicate"], ["No such command", "frobnicate"]),
+        (["train-bundled"], ["No such command", "train-bundled"]),
         (["compare", "--prompts", "nowhere.jsonl", "--csv", "x.csv"], ["nowhere.jsonl", "No such file"]),
         (["export", "--csv", "x.csv", "--storage", "nowhere"], ["nowhere", "--storage"]),
     ],
@@ -428,7 +424,7 @@ def test_settings_of_the_environment(cli: Cli, monkeypatch: pytest.MonkeyPatch, 
     refused(cli("models"), "OMNIDEMO_MAX_NEW_TOKENS", "none")
     monkeypatch.delenv("OMNIDEMO_MAX_NEW_TOKENS")
     monkeypatch.setenv("OMNIDEMO_TARGET", "bundled/a")
-    refused(cli("generate", TEXTS[0]), "bundled/a", "take bundled/large or auto instead")
+    refused(cli("generate", TEXTS[0]), "bundled/a is not there", "bundled/large")
     monkeypatch.setenv("OMNIDEMO_TARGT", "bundled/large")
     refused(cli("models"), "OMNIDEMO_TARGT", "OMNIDEMO_TARGET?")
 
@@ -480,28 +476,6 @@ def test_ctrl_c_stops_with_130_and_keeps_what_was_measured(names: list[str], tmp
     assert 3 <= len(rows()) < 10_000 and all(
         float(row["tokens_per_second"]) > 0 and row["answer"] for row in rows()
     )
-
-
-@pytest.mark.parametrize("name", TO_THE_LABORATORY)
-def test_a_command_that_has_moved_says_where_to(cli: Cli, name: str) -> None:
-    for more in ([], ["--help"], ["--quick", "cheese"]):
-        told = cli(name, *more)
-        assert (told.code, told.out) == (2, "")
-        assert told.err == f"Error: `{name}` is a command of the laboratory now: python -m lab {name}\n"
-    assert name in get_command(laboratory).list_commands(Context(get_command(laboratory)))  # type: ignore[attr-defined]
-
-
-def test_a_command_that_is_gone_says_so(cli: Cli) -> None:
-    for more in ([], ["--help"], ["large"]):
-        told = cli("train-bundled", *more)
-        assert (told.code, told.out, told.err.count("\n")) == (2, "", 1)
-        assert told.err.startswith("Error: `train-bundled` is gone: ") and "commit" in told.err
-
-
-def test_commands_that_have_moved_are_not_offered(cli: Cli) -> None:
-    offered = cli("--help").out
-    old = [*TO_THE_LABORATORY, *GONE]
-    assert "check-backend" in offered and not [name for name in old if f" {name} " in offered]
 
 
 def test_adapt_repeats_a_task_and_says_what_less_learned_would_have_taken(

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import json
-from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
-import pytest
-from typer.main import get_command
 
-from omnidemo.models.model_files import GONE
 from tests.support.cli import TEXTS, Cli, refused
 
 
@@ -68,10 +63,3 @@ def test_prices_that_are_none_are_one_sentence(lab_cli: Cli, tmp_path: Path) -> 
     folders = ("--shards", tmp_path, "--prompts", tmp_path)
     given = ("--drafter", "d", "--target", "a=b", *folders, "--rows", "many")
     refused(lab_cli("ceilings", *given), "many", "ROWS=MS", "1=4.2")
-
-
-@pytest.mark.parametrize("program", ["omnidemo", "lab"])
-def test_no_option_stands_for_a_model_that_is_gone(program: str) -> None:
-    group: Any = get_command(import_module(f"{program}.__main__").app)
-    defaults = [option.default for command in group.commands.values() for option in command.params]
-    assert len(defaults) > 50 and not [one for one in defaults if isinstance(one, str) and one in GONE]

@@ -623,24 +623,6 @@ def test_bundled_models(save: Callable[..., Path], tmp_path: Path, monkeypatch: 
     assert next(iter(list_models(Settings(device="cpu")))).availability == "missing"
 
 
-@pytest.mark.parametrize(
-    ("name", "instead"),
-    [
-        *((f"bundled/{one}", "bundled/large") for one in "abc"),
-        ("bundled/drafter-2", "bundled/drafter-3"),
-    ],
-)
-def test_a_model_of_an_earlier_version_says_what_to_take_instead(name: str, instead: str) -> None:
-    said = refusal(name)
-    assert said == model_files.gone(name)
-    assert said == f"{name} is gone; take {instead} or auto instead (what is stored of it is kept)"
-    cards = {card.name: card for card in list_models(Settings(device="cpu", target=name))}
-    assert (
-        cards[name].availability == "missing" and cards[name].note == f"{said}."[:1].upper() + f"{said}."[1:]
-    )
-    assert not model_files.gone("bundled/large") and not model_files.gone("some/model")
-
-
 def availability(name: str, **settings: Any) -> str:
     return next(
         card.availability for card in list_models(Settings(device="cpu", **settings)) if card.name == name

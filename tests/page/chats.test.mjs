@@ -108,13 +108,3 @@ test("storage that is forbidden or nonsense is an empty one", () => {
   globalThis.localStorage = undefined;
   assert.deepEqual([chats.list(), chats.facts("a"), chats.turns("a"), chats.size()], [[], null, [], 0]);
 });
-
-test("the single chats of old versions are found once", () => {
-  localStorage.setItem("omnidemo.chat", JSON.stringify([turn("a")]));
-  sessionStorage.setItem("omnidemo.chat", JSON.stringify([turn("b")]));
-  assert.deepEqual(
-    chats.old().map(([one]) => one.user),
-    ["b", "a"],
-  );
-  assert.deepEqual(chats.old(), []);
-});

@@ -488,17 +488,6 @@ def test_an_unknown_model_is_not_found(local: tuple[FakeServices, str], name: st
     assert f"The model `{name}` does not exist" in refused.value.body["message"]  # type: ignore[index]
 
 
-@pytest.mark.parametrize("name", ["bundled/a", "bundled/a@bundled/drafter:default", "bundled/b"])
-def test_a_target_of_an_earlier_version_says_what_to_take_instead(
-    local: tuple[FakeServices, str], name: str
-) -> None:
-    target = name.partition("@")[0]
-    answer = post(local[1], {"model": name, "messages": HELLO})
-    assert answer.status_code == 404 and sentence(answer) == (
-        f"The model `{name}` does not exist; {target} is gone, take bundled/large or omnidemo instead."
-    )
-
-
 def test_a_pair_that_fails_to_load_says_why(local: tuple[FakeServices, str]) -> None:
     with pytest.raises(openai.InternalServerError) as refused:
         client(local[1]).chat.completions.create(model="meta-llama/Llama-3.1-8B", messages=HELLO)

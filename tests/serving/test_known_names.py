@@ -101,19 +101,6 @@ def test_a_wrong_path_is_said_where_it_is_loaded(tmp_path: Path) -> None:
         assert state.error is not None and "is not there" in state.error
 
 
-def test_a_setting_that_names_a_target_of_an_earlier_version_says_what_to_take_instead(
-    tmp_path: Path,
-) -> None:
-    with serving(tmp_path, "bundled/a") as services:
-        services.load("bundled/a", DRAFTER)
-        end = time.monotonic() + 30
-        while (state := services.state("bundled/a", DRAFTER)).stage != "failed" and time.monotonic() < end:
-            time.sleep(0.01)
-        assert state.error == (
-            "bundled/a is gone; take bundled/large or auto instead (what is stored of it is kept)"
-        )
-
-
 def test_a_download_is_stopped_goes_on_and_then_has_its_name(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

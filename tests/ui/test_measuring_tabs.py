@@ -260,21 +260,11 @@ def test_the_history_says_of_guesses_what_stands_below_the_answer(
     assert history_tab.table(services(store), MINE, {})["rows"][0]["guesses_right"] == share
 
 
-def test_requests_of_a_drafter_of_an_earlier_version_say_what_to_take(store: Store) -> None:
-    store.record_request(replace(asked(MINE, "four"), drafter="bundled/drafter-2"))
-    assert store.flush()
-    rows = history_tab.table(services(store), MINE, {})["rows"]
-    (gone,) = (row["gone"] for row in rows if row["drafter"] == "bundled/drafter-2")
-    assert "bundled/drafter-2 is gone; take bundled/drafter-3 or auto instead" in gone
-
-
-def test_requests_of_a_target_of_an_earlier_version_are_kept_and_say_what_to_take(store: Store) -> None:
+def test_requests_of_a_target_that_is_not_there_any_more_are_kept(store: Store) -> None:
     for target in ("bundled/a", "bundled/large"):
         store.record_request(replace(asked(MINE, "four"), target=target))
     assert store.flush()
     shown = history_tab.table(services(store), MINE, {})
-    gone = {row["target"]: row["gone"] for row in shown["rows"]}
-    assert "take bundled/large or auto instead" in gone["bundled/a"] and not gone["bundled/large"]
     (pair,) = (name for name in shown["pairs"] if name.startswith("bundled/a"))
     assert [row["target"] for row in history_tab.table(services(store), MINE, {"pair": pair})["rows"]] == [
         "bundled/a"

@@ -219,14 +219,8 @@ def test_a_list_comes_back_from_its_file_and_what_is_none_does_not() -> None:
         assert PriceList.from_file(wrong) is None
 
 
-def test_a_state_of_another_version_is_taken_as_far_as_it_is_known() -> None:
+def test_a_state_goes_whole_from_process_to_process() -> None:
     known = CostModel(TRUE.fixed())
     known.learn([(0.9,)], [1.0])
-    state = dict(known.__dict__) | {"speculating": False, "left": 12, "copy_times": object}
-    del state["first"], state["prices"]
-    made = CostModel.__new__(CostModel)
-    made.__setstate__(state)
-    assert made.first() == CostModel().first() and not hasattr(made, "left")
-    assert made.acceptance(0.9) == known.acceptance(0.9)
     again: CostModel = pickle.loads(pickle.dumps(known))
-    assert again.prices == known.prices and again.first() == known.first()
+    assert again.prices == known.prices and again.acceptance(0.9) == known.acceptance(0.9)

@@ -83,8 +83,8 @@ chats.remove = (...ids) => {
   return () => texts.forEach(([name, text]) => text !== null && put(name, text));
 };
 chats.forget = () => {
-  [...names(CHAT), ...names(TOKENS), "omnidemo.chat"].forEach(remove);
-  for (const name of ["omnidemo.chat", "omnidemo.open"]) tried(() => sessionStorage.removeItem(name));
+  [...names(CHAT), ...names(TOKENS)].forEach(remove);
+  tried(() => sessionStorage.removeItem("omnidemo.open"));
 };
 // The chat that this tab has open, also after a reload.
 chats.opened = id =>
@@ -92,16 +92,6 @@ chats.opened = id =>
     if (id) sessionStorage.setItem("omnidemo.open", id);
     return sessionStorage.getItem("omnidemo.open");
   });
-// Turns that versions before several chats kept: of this tab, and of all.
-chats.old = () => {
-  const own = tried(() => sessionStorage.getItem("omnidemo.chat"));
-  tried(() => sessionStorage.removeItem("omnidemo.chat"));
-  const found = [...new Set([own, get("omnidemo.chat")])]
-    .map(text => parsed(text, []))
-    .filter(turns => Array.isArray(turns) && turns.length);
-  remove("omnidemo.chat");
-  return found;
-};
 // Tells what another tab did to a chat: listen(id, whether it is still there).
 chats.listen = listen =>
   window.addEventListener("storage", ({ key, newValue }) => {

@@ -122,16 +122,7 @@ chat.keep = () => {
   else if (dropped.length) chat.say(`There was no more room, so the oldest ${gone}.`);
   chat.drawList();
 };
-// Chats of versions that kept one alone become chats like the others.
-const takeOver = () => {
-  for (const items of chats.old()) {
-    const turns = turnsOf(items);
-    if (turns.length)
-      chats.write({ id: random(), name: named(turns[0].user), named: false, system: "" }, kept(turns));
-  }
-};
 chat.restore = () => {
-  takeOver();
   const id = chats.opened() ?? chats.list()[0]?.id,
     facts = id ? chats.facts(id) : null;
   if (facts) chat.switchTo(id);

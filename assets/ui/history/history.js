@@ -218,7 +218,6 @@ widgets.history = (host, { trigger }) => {
         ...line("prompt", row.prompt),
         ...line("answer", row.answer),
         el("p.small", joined(facts)),
-        row.gone && el("p.small", row.gone),
         el("p", row.replay && [play, " ", trouble], copy),
       ),
     );
@@ -256,7 +255,7 @@ widgets.history = (host, { trigger }) => {
         td(shown(row), true, { "data-label": name, class: cls, title: hint?.(row) }),
       ),
       gist(title(row.method), "omni-expert"),
-      gist(row.target_title, "", row.gone || `${row.target}, with ${row.drafter}`),
+      gist(row.target_title, "", `${row.target}, with ${row.drafter}`),
     );
     return tr;
   };

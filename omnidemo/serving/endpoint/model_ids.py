@@ -7,10 +7,8 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from omnidemo.core.config import EMBEDDED_TARGET
 from omnidemo.learning.lines.line_names import AUTO
 from omnidemo.learning.lines.router import DEFAULT
-from omnidemo.models.model_files import GONE
 from omnidemo.serving.endpoint.api_errors import ApiError
 from omnidemo.serving.public_services import PublicServices
 
@@ -52,10 +50,7 @@ def find(front: PublicServices, name: str) -> ModelId:
     found = find_own(front.settings, name) or _match(name, targets, drafters, front.settings.drafter)
     if found is None:
         ids = [ALIAS, *targets[:MOST_SHOWN]]
-        instead = f"use one of {', '.join(ids)}, or target@drafter:line"
-        if (old := name.partition("@")[0]) in GONE:
-            instead = f"{old} is gone, take {EMBEDDED_TARGET} or {ALIAS} instead"
-        raise _unknown(name, instead)
+        raise _unknown(name, f"use one of {', '.join(ids)}, or target@drafter:line")
     return found
 
 

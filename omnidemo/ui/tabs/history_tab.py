@@ -14,7 +14,6 @@ import gradio as gr
 from omnidemo.core.answer_figures import figures_of
 from omnidemo.core.private_folders import without_folders
 from omnidemo.decoding.methods import AUTO
-from omnidemo.models import model_files
 from omnidemo.models.catalogue import title_of
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.storage.recorded_rounds import finite
@@ -86,7 +85,6 @@ def _row(row: Mapping[str, Any]) -> dict[str, Any]:
     shown = {name: row.get(name) for name in SHOWN}
     shown |= {name: finite(row.get(name, metrics.get(name))) for name in FIGURES}
     shown["target_title"] = title_of(str(row.get("target")))
-    shown["gone"] = model_files.gone(str(row.get("target"))) or model_files.gone(str(row.get("drafter")))
     return shown | {
         name: None if row.get(name) is None else str(row[name])[:LONGEST_TEXT]
         for name in ("prompt", "answer")
