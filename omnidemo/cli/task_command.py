@@ -87,15 +87,18 @@ def line(made: Repeated) -> str:
 
 
 def headline(rows: list[Repeated]) -> str:
-    """A sentence that compares the first answer, the last, and the last with nothing learned."""
+    """A sentence that compares the first answer, the last, and the last with nothing learned; for JSON, how
+    many are valid."""
     first, last = rows[0], rows[-1]
+    checked = [row.valid for row in rows if row.valid is not None]
+    valid = f" {sum(checked)} of {len(checked)} answers are valid JSON." if checked else ""
     if first.same is None or last.same is None:
         return (
             f"Answer {first.number}: {first.tokens_per_round:.2f} tokens a step; answer {last.number}:"
-            f" {last.tokens_per_round:.2f}."
+            f" {last.tokens_per_round:.2f}.{valid}"
         )
     return (
         f"Answer {first.number}: {first.same.as_it_was:.2f} tokens a step; answer {last.number}:"
         f" {last.same.as_it_was:.2f}; with nothing learned it would have been"
-        f" {last.same.nothing_learned:.2f}."
+        f" {last.same.nothing_learned:.2f}.{valid}"
     )

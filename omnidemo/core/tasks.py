@@ -43,6 +43,7 @@ class Task:
     rules: Rules = field(default_factory=dict)
     max_new_tokens: int = 128
     ask: str = ""  # text before each input: small models forget the system prompt
+    json: bool = False  # whether each answer has to be one JSON object
 
     def inputs(self, count: int, seed: int = 0, first: int = 0) -> list[str]:
         """`count` different inputs in the order of a seed, from number `first` on: those written by hand, in
@@ -53,6 +54,15 @@ class Task:
         """The chat that asks for an answer to an input."""
         system = [{"role": "system", "content": self.system}] if self.system else []
         return [*system, {"role": "user", "content": self.ask + text}]
+
+    def valid(self, answer: str) -> bool | None:
+        """Whether an answer is one JSON object; None where the task asks for something else."""
+        if not self.json:
+            return None
+        try:
+            return isinstance(json.loads(answer), dict)
+        except (ValueError, RecursionError):
+            return False
 
     def prompt(self, text: str) -> str:
         """The same for a target without a chat template."""

@@ -24,7 +24,7 @@ COLUMNS = {
     "seconds": "seconds", "adapter_version": "adapter_version", "memory_tokens": "memory_tokens",
     "as_it_was_tokens_per_round": "as_it_was", "empty_memory_tokens_per_round": "empty_memory",
     "fresh_drafter_tokens_per_round": "fresh_drafter", "nothing_learned_tokens_per_round": "nothing_learned",
-    "finish_reason": "finish_reason", "input": "input", "answer": "answer",
+    "finish_reason": "finish_reason", "valid_json": "valid", "input": "input", "answer": "answer",
 }  # fmt: skip
 SAME = tuple(SameAnswer.__slots__)
 
@@ -33,13 +33,14 @@ SAME = tuple(SameAnswer.__slots__)
 class Repeated:
     """An answer of a repeated task. `number`: its place in the task's order, from 1. `memory_tokens`: target
     tokens of the earlier answers that it could copy from, with the ends of their prompts; None where another
-    process answers. `same`: see `Replay.same_answer`, None included."""
+    process answers. `same`: see `Replay.same_answer`, None included. `valid`: see `Task.valid`."""
 
     number: int
     input: str
     generation: Generation
     memory_tokens: int | None
     same: SameAnswer | None
+    valid: bool | None = None
 
     @property
     def tokens_per_round(self) -> float:
@@ -125,11 +126,13 @@ class Watched:
         self._pair, self._asked = pair, asked
         self._beginning = Beginning.of(pair, asked.domain)
 
-    def repeated(self, number: int, given: str, prompt: Sequence[int], made: Generation) -> Repeated:
+    def repeated(
+        self, task: Task, number: int, given: str, prompt: Sequence[int], made: Generation
+    ) -> Repeated:
         """The record of the finished answer, with its replays. prompt: its ids."""
         same = Replay(self._pair, self._beginning, prompt, self._asked, made).same_answer()
         memory = self._beginning.memory_tokens if self._pair.here else None
-        return Repeated(number, given, made, memory, same)
+        return Repeated(number, given, made, memory, same, task.valid(made.text))
 
 
 def repeat(
@@ -146,4 +149,4 @@ def repeat(
         made = pair.generate(prompt, cancelled=cancelled, **dict(asked))
         if made.finish_reason == "cancelled":
             return
-        yield watched.repeated(number, given, prompt, made)
+        yield watched.repeated(task, number, given, prompt, made)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -85,6 +86,8 @@ def test_a_row_has_what_the_record_has(pair: Pair) -> None:
     plain = next(iter(pair.repeat(LINES, 1, method="autoregressive", **SHORT)))
     assert plain.same is None and plain.row["as_it_was_tokens_per_round"] is None
     assert plain.own == plain.tokens == 20 and plain.acceptance is None
+    (one,) = pair.repeat(replace(LINES, json=True), 1, **SHORT)
+    assert one.row["valid_json"] is False and last.row["valid_json"] is None
 
 
 def test_above_temperature_0_a_seed_is_drawn_so_that_the_answer_is_known(pair: Pair) -> None:

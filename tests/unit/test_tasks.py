@@ -68,6 +68,23 @@ def test_a_task_of_ones_own() -> None:
     assert one.inputs(10) == list(one.written) and len(one.inputs(10, seed=3)) == 3
 
 
+def test_an_answer_of_the_json_task_is_one_object_or_not_valid() -> None:
+    json_task = task("json")
+    assert json_task.valid(' {"customer": {}, "items": [], "note": null}\n') is True
+    for broken in (
+        '{"priority": "normal", "normal" or "high": null}',
+        "```json\n{}\n```",
+        "[]",
+        "",
+        "[" * 99_999,
+    ):
+        assert json_task.valid(broken) is False
+    assert [task(name).valid("{}") for name in TASKS if name != "json"] == [None] * (len(TASKS) - 1)
+    form = json_task.system.split("\n")[1]
+    typed = re.sub(r"\b(string|number)\b", "null", form)
+    assert json.loads(re.sub(r" \| (null|\"\w+\")", "", typed)), "the schema is an object of types"
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [

@@ -246,7 +246,8 @@ const makeRow = (voice, place) => {
     const whose = row
       ? { copied: row.copied_tokens, guessed: row.guessed_tokens, own: row.own_tokens }
       : live;
-    fill(facts, el("span.pace", pace), el("span.small", stopped ? "stopped" : shares(whose)));
+    const json = row?.valid_json == null ? "" : row.valid_json ? " · valid JSON" : " · not valid JSON";
+    fill(facts, el("span.pace", pace), el("span.small", stopped ? "stopped" : shares(whose) + json));
     if (!row && !stopped) line.scrollTop = line.scrollHeight;
     if (details.open) open();
   };

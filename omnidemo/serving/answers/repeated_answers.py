@@ -54,7 +54,7 @@ class RepeatedAnswers:
                     if isinstance(part, Generation):
                         if part.finish_reason == "cancelled" or watch.watched is None:
                             return
-                        yield watch.watched.repeated(number, text, watch.prompt, part)
+                        yield watch.watched.repeated(task, number, text, watch.prompt, part)
 
 
 class Watch:
