@@ -38,7 +38,6 @@ USUAL = {
     "UPDATE_INTERVAL": "2",
     "STEPS_PER_UPDATE": "4",
     "LORA_RANK": "4",
-    "COST_AWARE": "false",
 }
 USUAL |= {"ADAPTERS_KEPT": "4", "TRUST_HUB": "false", "MAX_NEW_TOKENS": "64", "BUFFER_MB": "8"}
 USUAL |= {"DEVICE": "cpu"}

@@ -1,1 +1,1 @@
-"""Training of drafters on traffic: updates, judged versions, adapter lines, probes."""
+"""Training of drafters on traffic: updates, judged versions, adapter lines."""

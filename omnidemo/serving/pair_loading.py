@@ -108,7 +108,6 @@ def attach_storage(
     lines = TrainerPool(pair, settings, store, trainers)
     lines.get()
     pair.learners.append(lines.observe)
-    pair.round_listeners.append(lines.note_round)
     return lines
 
 

@@ -10,7 +10,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from omnidemo.core.config.controls import CONTROLS
 from omnidemo.learning.lines.line_names import LineInfo
-from omnidemo.learning.probes.drift import shifts
 from omnidemo.models.adapters.adapter_state import AdapterVersion
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.storage.recorded_rounds import finite
@@ -57,29 +56,17 @@ class View(BaseModel):
 
 
 def request_rows(services: PublicServices, view: View) -> list[dict[str, Any]]:
-    """The newest requests in order, topic shifts marked by the key `shift`; with `every`, each row names its
-    target."""
+    """The newest requests in order; with `every`, each row names its target."""
     names = [card.name for card in services.models() if card.role in ("target", "both")] if view.every else []
     rows: list[dict[str, Any]] = []
     for name in dict.fromkeys([view.target, *names]):
         own = [dict(row) for row in services.store.curve(name, view.drafter, limit=MOST_REQUESTS)]
         if view.only:
             own = [row for row in own if (row.get("domain") or "default") == view.line]
-        rows += _marked([row | {"target": name} for row in own] if view.every else own)
+        rows += [row | {"target": name} for row in own] if view.every else own
     if view.every:
         rows.sort(key=lambda row: row.get("id") or 0)
     return rows[-MOST_REQUESTS:]
-
-
-def _marked(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows of one target, with a mark where the acceptance within a line fell for good."""
-    lines: dict[str, list[dict[str, Any]]] = {}
-    for row in rows:
-        lines.setdefault(row.get("domain") or "default", []).append(row)
-    for own in lines.values():
-        for index in shifts([layout.finite(row.get("acceptance_rate")) for row in own]):
-            own[index]["shift"] = True
-    return rows
 
 
 def figures(

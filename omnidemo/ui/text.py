@@ -81,7 +81,7 @@ SOURCES: dict[str, str] = {
 
 TRAINER: dict[str, str] = {
     "idle": "collecting", "waiting": "about to learn", "training": "learning now", "paused": "paused",
-    "converged": "done for now", "off": "off", "failed": "stopped by an error",
+    "off": "off", "failed": "stopped by an error",
 }  # fmt: skip
 
 LIKELY = "Show every likely guess"

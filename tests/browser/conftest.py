@@ -42,7 +42,7 @@ def browser() -> Iterator[Browser]:
 def app(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
     """Somebody's own app, which learns after every fourth answer. What the tests before left in it is its
     past: its requests, a version."""
-    yield from running(App(tmp_path_factory.mktemp("own"), COST_AWARE=False))
+    yield from running(App(tmp_path_factory.mktemp("own")))
 
 
 @pytest.fixture(scope="package")

@@ -123,7 +123,7 @@ def world(
         "learning_rate": 2e-2,
         "patience": 0.05,
     }
-    settings = Settings(storage=storage, cost_aware=False, **{**values, **options})  # type: ignore[arg-type]
+    settings = Settings(storage=storage, **{**values, **options})  # type: ignore[arg-type]
     store = Store(f"sqlite:///{storage / 'omnidemo.db'}")
     pair = build_pair(*models, settings)
     lines = attach_storage(pair, settings, store)

@@ -18,11 +18,11 @@ import torch
 
 from omnidemo.core.config import Settings, changed
 from omnidemo.core.config.answer_options import Policy
+from omnidemo.core.config.controls import CONTROLS
 from omnidemo.learning.distill import in_process_worker, train_step, update
-from omnidemo.learning.distill.distiller import ADAPTABLE, Distiller
+from omnidemo.learning.distill.distiller import Distiller
 from omnidemo.learning.distill.evaluation import difference
 from omnidemo.learning.distill.learner import Learner, learner_for
-from omnidemo.learning.distill.payback import SURE_UPDATES, TRIAL_REQUESTS
 from omnidemo.learning.distill.trace_buffer import TraceBuffer
 from omnidemo.learning.distill.worker import POLL_SECONDS, PauseController, TrainingPlan, plan_of
 from omnidemo.models.adapters import adapter_state, version_folders
@@ -89,7 +89,7 @@ def plan(distiller: Distiller) -> TrainingPlan:
 
 
 def configure(distiller: Distiller, **changes: Any) -> None:
-    distiller.configure(changed(distiller.settings, changes, ADAPTABLE))
+    distiller.configure(changed(distiller.settings, changes, CONTROLS))
 
 
 def rests_at(distiller: Distiller, version: int) -> None:
@@ -99,7 +99,7 @@ def rests_at(distiller: Distiller, version: int) -> None:
 def trusting(make: Make, store: FakeStore | None) -> tuple[FakeWorker, Distiller, Owner]:
     """A line that drafts by version 2 and trusts version 1."""
     child = FakeWorker(gain=0.05)
-    distiller, owner = make(store, mode="concurrent", worker=child, update_interval=4, cost_aware=False)
+    distiller, owner = make(store, mode="concurrent", worker=child, update_interval=4)
     for number in range(2):
         feed(distiller, 4, seed=number)
         rests_at(distiller, number + 1)
@@ -337,9 +337,7 @@ def test_a_sabotaged_trainer_is_rolled_back_by_itself(make: Make, monkeypatch: p
     # a random drafter knows nothing that is worth keeping
     monkeypatch.setattr(update, "plan_of", lambda *given: replace(plan_of(*given), rehearsal=0.0))
     store = FakeStore()
-    distiller, owner = make(
-        store, update_interval=4, steps_per_update=12, batch_size=4, learning_rate=1e-2, cost_aware=False
-    )
+    distiller, owner = make(store, update_interval=4, steps_per_update=12, batch_size=4, learning_rate=1e-2)
     for number in range(6):
         feed(distiller, 4, seed=4 * number)
         distiller.run_pending()
@@ -376,7 +374,6 @@ def test_a_sabotaged_trainer_is_rolled_back_by_itself(make: Make, monkeypatch: p
     assert f"Version {bad} guessed worse" in status.why and store.named("set_active")[-1][-1] == trusted
     effect = next(call[4] for call in store.named("set_effect") if call[3] == bad)
     assert effect["rolled_back"] == 1.0 and effect["acceptance_after"] < effect["acceptance_before"]
-    assert plan(distiller).learning_rate == pytest.approx(5e-3)
     again, _ = make()
     assert again.restore() == trusted  # a version that was taken back stays so
 
@@ -464,7 +461,7 @@ def test_a_judgement_that_fails_does_not_stop_learning(make: Make, monkeypatch: 
 def test_the_thread_waits_for_a_quiet_moment_and_survives_its_child(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    distiller, owner = make(FakeStore(), mode="idle", cost_aware=False)
+    distiller, owner = make(FakeStore(), mode="idle")
     owner.in_flight = True
     feed(distiller)
     until(lambda: distiller.status().state == "waiting")
@@ -581,79 +578,6 @@ def test_a_worker_that_cannot_pause_is_not_said_to_stand() -> None:
     assert moves == [] and pauses.paused_seconds == 0
 
 
-def test_what_a_step_costs_a_chat_compares_like_with_like(make: Make) -> None:
-    distiller, _ = make(mode="off")
-    for running, seconds in ((False, 0.010), (True, 0.012)):
-        distiller.cost.running = running
-        for _ in range(10):
-            distiller.cost.note(seconds, (4, 4))
-            distiller.cost.note(3 * seconds, (8, 8))
-    distiller.cost.running = True
-    for _ in range(10):
-        distiller.cost.note(1.0, (2, 2))  # nothing quiet to compare it with
-    status = distiller.status()
-    assert status.chat_cost == pytest.approx(0.2) and status.chat_rounds == 30
-    began = time.thread_time()
-    for _ in range(10_000):
-        distiller.cost.note(0.01, (4, 3))
-    assert (time.thread_time() - began) / 10_000 < 2e-5
-
-
-# --- cost-aware learning ------------------------------------------------------------------------------------
-
-
-def test_learning_rests_when_it_no_longer_pays_and_wakes_at_a_shift(make: Make) -> None:
-    child = FakeWorker(seconds=0.05, gain=0.015)
-    distiller, _ = make(FakeStore(), mode="concurrent", worker=child, update_interval=4)
-    for _ in range(5):
-        distiller.cost.note(0.01, (4, 4))
-    seed = 0
-
-    def request(accepted: float = 0.6, count: int = 4) -> None:
-        nonlocal seed
-        feed(distiller, count, seed, accepted)
-        seed += count
-        until(lambda: distiller.status().state in ("idle", "converged") and not distiller._due())
-
-    for _ in range(SURE_UPDATES + 3):
-        request()
-    status = distiller.status()
-    assert (
-        status.state == "idle"
-        and status.gain is not None
-        and status.gain > 0
-        and status.version == SURE_UPDATES + 3
-    )
-    child.gain = 0.0
-    for _ in range(40):
-        request()
-        if distiller.status().state == "converged":
-            break
-    status = distiller.status()
-    assert (
-        status.state == "converged"
-        and "More training would not pay now" in status.why
-        and status.next_in == TRIAL_REQUESTS
-    )
-    stopped = status.version
-    request(count=TRIAL_REQUESTS - 1)
-    assert distiller.status().version == stopped  # answers are collected, nothing is trained
-    request(count=1)
-    assert distiller.status().version == stopped + 1 and distiller.status().state == "idle"  # one trial
-    request()
-    assert distiller.status().state == "converged"  # it did not pay
-    request(accepted=0.2, count=6)
-    until(lambda: distiller.status().version > stopped + 1)
-    status = distiller.status()
-    assert status.shifts == 1 and status.state != "converged"
-
-    configure(distiller, cost_aware=False)
-    version = distiller.status().version
-    for _ in range(SURE_UPDATES + 4):
-        request(accepted=0.2)
-    assert distiller.status().version == version + SURE_UPDATES + 4 and distiller.status().state == "idle"
-
-
 # --- settings -----------------------------------------------------------------------------------------------
 
 
@@ -712,7 +636,6 @@ def test_without_a_training_seed_a_line_learns_as_buffer_and_learner_do_by_thems
 
 
 def test_settings_change_while_it_runs(make: Make) -> None:
-    assert set(ADAPTABLE) <= set(Settings.model_fields)
     distiller, _ = make(mode="off", worker=in_process_worker.InProcessWorker())
     configure(
         distiller,

@@ -109,7 +109,7 @@ class World:
     def __init__(self, models: tuple[str, str], storage: Path) -> None:
         self.settings = Settings(
             storage=storage, training="inline", update_interval=2, steps_per_update=2, lora_rank=4,
-            cost_aware=False, top_k_traces=16,
+            top_k_traces=16,
         )  # fmt: skip
         self.store = open_store(self.settings)
         self.pair = build_pair(*models, self.settings)

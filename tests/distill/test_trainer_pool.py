@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +13,6 @@ import torch
 
 from omnidemo.core.config import Settings
 from omnidemo.core.records import Trace
-from omnidemo.learning.distill import in_process_worker, train_step
 from omnidemo.learning.distill.distiller import Distiller
 from omnidemo.learning.lines import trainer_pool as module
 from omnidemo.learning.lines.line_names import check_domain
@@ -296,36 +293,6 @@ def test_a_line_that_cannot_be_restored_starts_from_the_base_drafter(
 
     monkeypatch.setattr(Distiller, "restore", fails)
     assert lines.get("maths").status().version == 0
-
-
-def test_noting_a_round_costs_next_to_nothing(pair: Pair, lines: TrainerPool) -> None:
-    done = pair.generate("the small duck", max_new_tokens=12).rounds[0]
-    lines.get("maths")
-    times = []
-    for _ in range(2000):
-        began = time.perf_counter()
-        lines.note_round(done)
-        times.append(time.perf_counter() - began)
-    assert sorted(times)[1000] < 20e-6
-
-
-def test_all_answers_pay_for_what_one_line_learns(
-    pair: Pair, lines: TrainerPool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A round of another topic counts as one that met a training step."""
-    real = train_step.train
-
-    def beside(*values: Any) -> train_step.Trained:
-        pair.generate("the small duck", domain="code", max_new_tokens=12, learn=False)
-        return real(*values)
-
-    monkeypatch.setattr(in_process_worker, "train", beside)
-    assert lines.status("maths").chat_rounds == 0
-    ask(pair, lines, "maths", 2)
-    met = lines.get("maths").status().chat_rounds
-    assert met > 0 and lines.get("code").status().chat_rounds == met
-    pair.generate("the small duck", domain="maths", max_new_tokens=12, learn=False)
-    assert lines.status("maths").chat_rounds == met
 
 
 def test_the_history_knows_the_lines(pair: Pair, lines: TrainerPool, store: Store) -> None:

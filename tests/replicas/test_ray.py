@@ -43,7 +43,6 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
         "steps_per_update": 2,
         "lora_rank": 4,
         "head": "off",
-        "cost_aware": False,
     }
     options |= {
         "draft_policy": "fixed",

@@ -218,7 +218,6 @@ def public_settings(models: tuple[str, str], storage: Path) -> Settings:
         "update_interval": 1,
         "steps_per_update": 1,
         "batch_size": 1,
-        "cost_aware": False,
     }
     names = {"target": models[0], "drafter": models[1]}
     return Settings(

@@ -270,7 +270,6 @@ def test_a_second_app_that_shares_no_folder_goes_on_with_what_the_first_learned(
         "update_interval": 2,
         "steps_per_update": 1,
         "lora_rank": 4,
-        "cost_aware": False,
     }
 
     def app(name: str) -> Services:

@@ -32,9 +32,7 @@ def settings(storage: Path) -> Settings:
         "lora_rank": 4,
         "adapters_kept": 4,
     }
-    return Settings(
-        training="inline", storage=storage, head="joint", draft_policy="head", cost_aware=False, **values
-    )
+    return Settings(training="inline", storage=storage, head="joint", draft_policy="head", **values)
 
 
 def distil(pair: Pair, storage: Path, store: Store, publish: Any) -> Distiller:

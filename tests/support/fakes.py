@@ -256,7 +256,6 @@ ADAPTABLE = (
     *(
         "training",
         "patience",
-        "cost_aware",
         "update_interval",
         "steps_per_update",
         "batch_size",
@@ -593,10 +592,6 @@ class FakeServices:
             mode=self.now["training"],
             domain=domain,
             rolled_back=1,
-            chat_cost=0.034,
-            chat_rounds=412,
-            gain=0.06,
-            shifts=2,
         )
         return replace(own, state="paused", why="Paused by a visitor.") if domain in self.paused else own
 

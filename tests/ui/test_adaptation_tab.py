@@ -135,20 +135,12 @@ def test_all_targets_are_one_sequence(services: FakeServices) -> None:
     assert [row["id"] for row in request_rows(services, looking("bundled/other", "d"))] == [2]
 
 
-def test_a_fall_of_one_line_is_a_shift_and_a_change_of_line_is_none(services: FakeServices) -> None:
-    def curve(*values: float, domain: str = "default") -> list[dict[str, Any]]:
-        return [{"acceptance_rate": value, "domain": domain} for value in values]
-
-    services.store.rows = curve(*[0.7] * 20, *[0.3] * 10)
-    assert [
-        place for place, row in enumerate(request_rows(services, looking(*PAIR))) if row.get("shift")
-    ] == [20]
-    services.store.rows = curve(*[0.7] * 20) + curve(*[0.3] * 10, domain="maths")
-    assert not any(row.get("shift") for row in request_rows(services, looking(*PAIR)))
-    services.store.rows = curve(0.7, 0.6) + curve(0.3, domain="maths")
-    assert [
-        row["acceptance_rate"] for row in request_rows(services, looking(*PAIR, line="maths", only=True))
-    ] == [0.3]
+def test_the_requests_of_one_line_alone(services: FakeServices) -> None:
+    services.store.rows = [
+        {"acceptance_rate": value, "domain": domain} for value, domain in ((0.7, "default"), (0.3, "maths"))
+    ]
+    rows = request_rows(services, looking(*PAIR, line="maths", only=True))
+    assert [row["acceptance_rate"] for row in rows] == [0.3]
 
 
 def test_the_page_holds_lines_versions_and_marks(services: FakeServices) -> None:
@@ -196,15 +188,9 @@ def test_the_base_drafter_is_live_when_no_version_is(services: FakeServices) -> 
 # ------------------------------------------------------------------------------------------------------------
 
 
-def test_the_trainer_says_gain_cost_and_roll_backs(services: FakeServices) -> None:
+def test_the_trainer_says_roll_backs(services: FakeServices) -> None:
     shown = json.loads(trainer_panel.trainer_json(services, *PAIR, "maths"))
-    assert (shown["domain"], shown["version"], shown["gain"], shown["chat_cost"], shown["rolled_back"]) == (
-        "maths",
-        3,
-        0.06,
-        0.034,
-        1,
-    )
+    assert (shown["domain"], shown["version"], shown["rolled_back"]) == ("maths", 3, 1)
     assert (
         shown["drafting"]["length"] == 5.4
         and shown["drafting"]["speculating"]

@@ -50,7 +50,6 @@ FLOORS: list[set[str]] = [
         "pair/remote",
         "pair/zerogpu",
         "learning",
-        "learning/probes",
         "learning/distill",
         "learning/lines",
         "serving",

@@ -90,10 +90,6 @@ widgets.trainer = (host, { trigger }) => {
         );
         ahead.title = d.sentence;
       }
-      const signed = share => {
-        const percent = Number((100 * share).toFixed(Math.abs(share) < 0.1 ? 1 : 0)) || 0; // never -0
-        return `${percent > 0 ? "+" : ""}${percent} %`;
-      };
       fill(
         numbers,
         [
@@ -103,23 +99,10 @@ widgets.trainer = (host, { trigger }) => {
             `When training runs${visitor.guest ? "" : "; Adaptation → Settings changes it"}`,
           ],
           [
-            "expected gain",
-            s.gain == null ? "not known" : signed(s.gain),
-            "By how much the next update is expected to change the tokens per second",
-          ],
-          [
-            "cost to a chat",
-            s.chat_cost == null ? "not measured" : signed(s.chat_cost),
-            s.chat_cost == null
-              ? "How much longer rounds take while an update is under way; measured when both happen at once"
-              : `How much longer rounds took while an update was under way, over ${plural(s.chat_rounds, "round")}`,
-          ],
-          [
             "rolled back",
             plural(s.rolled_back, "time"),
             "Versions that guessed worse on new answers than the last one that was found better, and were taken back",
           ],
-          ["topic shifts", String(s.shifts), "Drops of the acceptance that started the training again"],
           [
             "live since",
             s.last_swap ? when(s.last_swap) : s.version ? "–" : "the start",

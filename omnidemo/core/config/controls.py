@@ -11,14 +11,13 @@ from dataclasses import dataclass, field
 class Control:
     """`choices`: the words of its values. `only_when`: shown only while another setting has one of these
     values. `most`: the page's limit, so that no click can use up the machine; the environment variable has
-    none. `learns`: it concerns learning."""
+    none."""
 
     label: str
     hint: str
     choices: Mapping[str, str] = field(default_factory=dict)
     only_when: tuple[str, tuple[str, ...]] | None = None
     most: float | None = None
-    learns: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,21 +51,14 @@ GROUPS = (
                 "chance": "as long as it is likely to be right", "cost": "what pays for itself",
                 "head": "by the acceptance head",
             },
-            learns=False,
         ),
         "domain": Control(
             "Topic memory",
             "Which memory taught topics, Compare and API calls use. Automatic gives every topic one of its"
             " own (Compare takes the default). The Chat tab has its own picker.",
-            learns=False,
         ),
     }),
-    Group("when", "When to learn", "How often, and when it stops by itself.", {
-        "cost_aware": Control(
-            "Only while it pays",
-            "Learn as long as the expected gain in speed is worth the training; a change of topic starts"
-            " it again.",
-        ),
+    Group("when", "When to learn", "How often, and beside what.", {
         "update_interval": Control(
             "Requests between updates", "Fewer means it learns sooner, and trains more often.",
             most=1_000,
@@ -152,26 +144,25 @@ GROUPS = (
     Group("ahead", "How far to guess ahead", "The numbers of the draft policy, and copying.", {
         "draft_length": Control(
             "Draft length", "Drafter tokens guessed per round; 0 switches guessing off.",
-            only_when=("draft_policy", ("fixed",)), learns=False,
+            only_when=("draft_policy", ("fixed",)),
         ),
         "longest_draft": Control(
             "Longest draft", "Most drafter tokens per round.",
-            only_when=("draft_policy", ("confidence", "chance", "cost", "head")), learns=False,
+            only_when=("draft_policy", ("confidence", "chance", "cost", "head")),
         ),
         "confidence": Control(
             "Least confidence", "A draft ends where the drafter's best guess is less probable than this.",
-            only_when=("draft_policy", ("confidence",)), learns=False,
+            only_when=("draft_policy", ("confidence",)),
         ),
         "gamma": Control(
             "γ, risk of a rejection",
             "A draft ends when a rejection gets likelier than this; 0.3 suits chat, 0.7 maths and code.",
-            only_when=("draft_policy", ("head",)), learns=False,
+            only_when=("draft_policy", ("head",)),
         ),
         "copying": Control(
             "Copy, too",
             "What stands in the chat or in an earlier answer is proposed again where the text goes on"
             " alike; it costs the small model nothing.",
-            learns=False,
         ),
     }),
 )  # fmt: skip

@@ -18,8 +18,6 @@ class LearningSettings(BaseSettings):
     patience: float = Field(20.0, ge=0, le=1e6, description=
         "Training `idle`: seconds for which answers without a pause hold an update up. Then the update runs"
         " a quarter of the time.")
-    cost_aware: bool = Field(True, description=
-        "Learn only while the expected gain in speed pays for the training.")
     update_interval: int = Field(4, ge=1, le=1_000_000, description=
         "Answers of a line after which it is updated.")
     steps_per_update: int = Field(12, ge=1, le=1_000_000, description=

@@ -14,12 +14,11 @@ from omnidemo.core.config import Settings
 from omnidemo.core.records import Trace
 from omnidemo.learning.distill.evaluation import Evaluation
 from omnidemo.learning.distill.in_process_worker import InProcessWorker
-from omnidemo.learning.distill.payback import ChatCost
 from omnidemo.learning.distill.process_worker import ProcessWorker
 from omnidemo.learning.distill.trace_buffer import TraceBuffer, usable
 from omnidemo.learning.distill.trainer_status import State, TrainerStatus, explain, hanging
 from omnidemo.learning.distill.update import Update
-from omnidemo.learning.distill.worker import ADAPTABLE, PauseController, Worker
+from omnidemo.learning.distill.worker import PauseController, Worker
 from omnidemo.models.adapters.adapter_state import AdapterState
 from omnidemo.storage.line_versions import DraftingVersions, Publish
 from omnidemo.storage.store import Store
@@ -55,10 +54,8 @@ class Distiller:
         busy: Callable[[], bool] = lambda: False,
         worker: Worker | None = None,
         closes: bool = False,
-        cost: ChatCost | None = None,
     ) -> None:
-        """`worker`: shared with other lines, and closed by its owner, unless this line `closes` it. `cost`:
-        how much training slows chats, shared by the same lines."""
+        """`worker`: shared with other lines, and closed by its owner, unless this line `closes` it."""
         self.folder, self.settings = Path(drafter_folder), settings
         names = target_name, drafter_name, domain
         self.versions = DraftingVersions(storage, store, *names, self.folder, publish)
@@ -71,7 +68,6 @@ class Distiller:
         self._state: State = "idle"
         self._paused = False
         self.closing = threading.Event()
-        self.cost = cost or ChatCost()
         self._begin()
         self._thread: threading.Thread | None = None
         self._start()
@@ -82,7 +78,7 @@ class Distiller:
         self.buffer = TraceBuffer(
             self.settings.buffer_mb << 20, self.settings.training_seed, self.settings.buffer_order
         )
-        self.evaluation = Evaluation(self.versions.current.adapter)
+        self.evaluation = Evaluation()
 
     @property
     def mode(self) -> str:
@@ -122,16 +118,12 @@ class Distiller:
             if not self.versions.untouched:
                 settings = settings.model_copy(update={"lora_rank": self.settings.lora_rank})
             with self.condition:
-                same = all(getattr(settings, name) == getattr(self.settings, name) for name in ADAPTABLE)
                 self.settings = settings
                 self.buffer.order = settings.buffer_order
-                if not settings.cost_aware and not same:
-                    self.evaluation.payback.restart()
                 self.condition.notify_all()
             self._start()
 
     def status(self) -> TrainerStatus:
-        cost, rounds = self.cost.measure()
         with self.condition:
             evaluation, current = self.evaluation, self.versions.current
             state, error = self._state, self.versions.error
@@ -141,14 +133,8 @@ class Distiller:
                 state = "paused"
             elif state == "idle" and error:
                 state = "failed"
-            elif state == "idle" and evaluation.payback.converged:
-                state = "converged"
             silent = self._worker.silent if state == "training" else 0.0
-            left = max(
-                0,
-                self.settings.update_interval * (1 + evaluation.skip) - evaluation.waiting,
-                evaluation.payback.answers_left,
-            )
+            left = max(0, self.settings.update_interval - evaluation.waiting)
             return TrainerStatus(
                 state=state,
                 why=hanging(silent) or explain(state, left, evaluation.remark, self.mode),
@@ -163,10 +149,6 @@ class Distiller:
                 mode=self.mode,
                 domain=self.versions.domain,
                 rolled_back=evaluation.rolled_back,
-                chat_cost=cost,
-                chat_rounds=rounds,
-                gain=evaluation.expected(self.cost)[0],
-                shifts=evaluation.shifts,
             )
 
     def pause(self) -> None:
@@ -220,7 +202,7 @@ class Distiller:
         with self.versions.lock:
             yield
             with self.condition:
-                self.evaluation.chosen(self.versions.current.requests, self.versions.current.adapter)
+                self.evaluation.chosen(self.versions.current.requests)
 
     def _start(self) -> None:
         if self.mode in THREADED and self._thread is None:
@@ -247,7 +229,6 @@ class Distiller:
 
     def _on_pause(self, paused: bool) -> None:
         """The worker was paused for an answer, or resumed."""
-        self.cost.running = not paused
         self._set_state("waiting" if paused else "training")
 
     def _set_state(self, state: State) -> None:
@@ -255,19 +236,13 @@ class Distiller:
             self._state = state
 
     def _due(self) -> bool:
-        evaluation = self.evaluation
-        return (
-            not self._paused
-            and evaluation.waiting >= self.settings.update_interval
-            and not evaluation.payback.answers_left
-        )
+        return not self._paused and self.evaluation.waiting >= self.settings.update_interval
 
     def _update(self, pauses: PauseController) -> None:
         """Run an update in the worker of `pauses`. On any failure the published version stays."""
         with self.versions.lock, self.condition:
             update = Update(self)
             self._state = "training"
-        self.cost.running = True
         try:
             with pauses:
                 update.run(pauses)
@@ -279,5 +254,4 @@ class Distiller:
                     f"{error} The drafter stays at version {now}; the next answers start another attempt."
                 )
         finally:
-            self.cost.running = False
             self._set_state("idle")

@@ -9,7 +9,7 @@ from omnidemo.core.config import Settings
 from omnidemo.storage.line_versions import LineVersions
 
 SUSPICIOUS_SECONDS = 10.0
-State = Literal["idle", "waiting", "training", "paused", "off", "failed", "converged"]
+State = Literal["idle", "waiting", "training", "paused", "off", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +27,6 @@ class TrainerStatus:
     mode: str = "idle"
     domain: str = "default"
     rolled_back: int = 0  # versions
-    chat_cost: float | None = None  # how much longer rounds took beside an update: 0.1 is 10 %
-    chat_rounds: int = 0  # rounds beside an update
-    gain: float | None = None  # expected from the next update: relative change of tokens/s
-    shifts: int = 0  # topic shifts
 
 
 def explain(state: State, left: int, remark: str = "", mode: str = "idle") -> str:
@@ -47,10 +43,6 @@ def explain(state: State, left: int, remark: str = "", mode: str = "idle") -> st
         "failed": f"Learning met a problem; it is tried again after {requests}.",
         "training": "The small model is learning from the latest answers.",
         "waiting": "An update is due and waits while an answer is being written, or another topic learns.",
-        "converged": (
-            "More training would not pay now; the small model trains again when its guesses get worse, or"
-            f" after {requests}."
-        ),
         "idle": f"The small model learns after {requests}." if left else due,
     }
     return " ".join(filter(None, (sentences[state], remark if state != "off" else "")))

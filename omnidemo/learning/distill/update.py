@@ -1,5 +1,4 @@
-"""One update of a line: evaluate the published version on the newest answers, then train on them if that
-pays."""
+"""One update of a line: evaluate the published version on the newest answers, then train on them."""
 
 from __future__ import annotations
 
@@ -11,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from omnidemo.learning.distill.evaluation import EARLIER
-from omnidemo.learning.distill.payback import PRICE
+from omnidemo.learning.distill.evaluation import EARLIER, Verdict
 from omnidemo.learning.distill.worker import PauseController, TrainingPlan, Worker, plan_of
 
 if TYPE_CHECKING:
@@ -40,7 +38,7 @@ class Update:
 
     def run(self, pauses: PauseController) -> None:
         """Run in the worker of `pauses`. On any error, which is raised, the published version stays."""
-        if self._evaluate(pauses.worker) and self._wanted():
+        if self._evaluate(pauses.worker):
             self._learn(pauses)
 
     def _plan(self) -> TrainingPlan:
@@ -53,29 +51,29 @@ class Update:
 
     def _evaluate(self, worker: Worker) -> bool:
         """Evaluate the published version beside the trusted one on answers that it has not learned from;
-        whether the update goes on. A failed evaluation changes nothing."""
+        whether the update goes on, which it does not where the version was taken back. A failed evaluation
+        changes nothing."""
         versions = self._versions
         with versions.lock:
             current, trusted = versions.current, versions.trusted
-            states = self._evaluation.states(current.adapter, trusted.adapter)
+            states = [current.adapter, trusted.adapter]
         acceptance: list[np.ndarray] = []
         earlier: list[np.ndarray] = []
         if self._unseen and current.version != trusted.version:
             try:
                 acceptance = worker.evaluate(versions.base, states, self._unseen, self._plan())
                 if self._earlier:
-                    earlier = worker.evaluate(versions.base, states[:2], self._earlier, self._plan())
+                    earlier = worker.evaluate(versions.base, states, self._earlier, self._plan())
             except Exception as error:
                 log.warning("Version %s could not be evaluated: %s", current.version, error)
         with versions.lock:
             if not self._unchanged():
                 return False
-            if acceptance:
-                self._conclude(acceptance, earlier)
+            goes_on = not acceptance or self._conclude(acceptance, earlier) != "worse"
             self._epoch = versions.epoch
-            return True
+            return goes_on
 
-    def _conclude(self, acceptance: Sequence[np.ndarray], earlier: Sequence[np.ndarray]) -> None:
+    def _conclude(self, acceptance: Sequence[np.ndarray], earlier: Sequence[np.ndarray]) -> Verdict:
         """Promote the published version, roll it back, or leave it."""
         versions = self._versions
         version, trusted = versions.current.version, versions.trusted.version
@@ -88,17 +86,11 @@ class Update:
         elif verdict == "worse":
             versions.roll_back()
             with self._line.condition:
-                self._evaluation.note_rollback(version, versions.current.version, versions.current.adapter)
+                self._evaluation.note_rollback(version, versions.current.version)
             effect["rolled_back"] = 1.0
         if effect:
             versions.note_effect(version, effect)
-
-    def _wanted(self) -> bool:
-        with self._line.condition:
-            price = PRICE.get(self._settings.training, 1.0)
-            return self._evaluation.wanted(
-                self._settings.cost_aware, self._line.cost, price, self._versions.current.adapter
-            )
+        return verdict
 
     def _learn(self, pauses: PauseController) -> None:
         """Train, and publish the result as the next version."""
@@ -124,5 +116,3 @@ class Update:
             with self._line.condition:
                 self._evaluation.seconds = seconds
             self._versions.add(adapter, optimiser, steps, self._requests, self._settings.adapters_kept)
-            with self._line.condition:
-                self._evaluation.kept(adapter)

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from omnidemo.core.config import Settings
-from omnidemo.core.config.controls import CONTROLS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
     from omnidemo.learning.distill.train_step import Batches, Trained
     from omnidemo.models.adapters.adapter_state import AdapterState, OptimiserState
 
-# Settings of training that may change while the app runs.
-ADAPTABLE = [name for name, control in CONTROLS.items() if control.learns]
 WARM_UPDATES = 4  # over which the learning rate of a new line grows
 POLL_SECONDS = 0.01  # longest time until an answer is noticed, while there is patience
 # A worker beside answers runs and rests in turns: answers are 0.92 × as fast then, and 0.58 × beside one that
@@ -75,11 +72,9 @@ class TrainingPlan:
 
 
 def paced(settings: Settings, pace: float) -> tuple[float, int]:
-    """The learning rate and the steps of an update at a multiple of the settings. Above 1 both grow, up to
-    QUICK or to quicker settings; below 1 only the rate falls."""
+    """The learning rate and the steps of an update at a multiple of the settings, which is 1 at least: both
+    grow, up to QUICK or to quicker settings."""
     rate, steps = settings.learning_rate, settings.steps_per_update
-    if pace <= 1:
-        return rate * pace, steps
     return max(rate, min(rate * pace, QUICK[0])), max(steps, min(round(steps * pace), QUICK[1]))
 
 

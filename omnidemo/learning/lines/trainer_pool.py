@@ -11,10 +11,9 @@ from functools import partial
 from pathlib import Path
 
 from omnidemo.core.config import Settings
-from omnidemo.core.records import Round, Trace
+from omnidemo.core.records import Trace
 from omnidemo.learning.distill.distiller import THREADED, Distiller
 from omnidemo.learning.distill.in_process_worker import InProcessWorker
-from omnidemo.learning.distill.payback import ChatCost
 from omnidemo.learning.distill.process_worker import ProcessWorker
 from omnidemo.learning.distill.trainer_status import TrainerStatus, status_on_disk
 from omnidemo.learning.distill.worker import Worker
@@ -51,7 +50,6 @@ class TrainerPool:
         self._worker.shares_cores = pair.here
         # measures in the mode `inline`, which starts no process
         self._inline_worker = InProcessWorker()
-        self._cost = ChatCost()
         self._names = pair.target.name, pair.drafter.name
         self.versions = VersionStore(settings.storage, store)
         self._versions_of = partial(self.versions.line, *self._names)
@@ -127,11 +125,6 @@ class TrainerPool:
         except Exception:
             log.exception("The line %s could not take an answer", trace.domain)
         self.measurer.observe(trace)
-
-    def note_round(self, done: Round) -> None:
-        """Note how long a round took, for `ChatCost`. A round of copies alone has draft length 0, because a
-        better drafter would not shorten it."""
-        self._cost.note(done.seconds["total"], (done.draft_length if done.drafted else 0, done.proposed))
 
     def run_pending(self, domain: str = DEFAULT) -> bool:
         """As `Distiller.run_pending`."""
@@ -249,7 +242,6 @@ class TrainerPool:
             busy=lambda: pair.in_flight > 0,
             worker=self._trainers(domain) if self._trainers else self._worker,
             closes=self._trainers is not None,
-            cost=self._cost,
         )
         try:
             line.restore()

@@ -60,7 +60,7 @@ def learning(pair: Pair, settings: Settings, keep: bool = False, **changed: Any)
         if not keep:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="omnidemo-"))
             changed |= {"storage": Path(folder), "database_url": ""}
-        settings = settings.model_copy(update={"cost_aware": False, **changed})
+        settings = settings.model_copy(update=changed)
         private_folders.hold(settings.storage)
         stack.callback(private_folders.let_go, settings.storage)
         store = open_store(settings)

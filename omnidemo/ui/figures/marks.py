@@ -32,7 +32,7 @@ def marks(rows: Sequence[Row]) -> list[Mark]:
 
     Every target and domain has its own adapter line: a swap is a change against the last request of the same
     line, and a version below the one before is a roll-back. A change of topic is one of the router's label,
-    once STRETCH requests in a row have it, or a row whose key `shift` is true.
+    once STRETCH requests in a row have it.
     """
     found: list[Mark] = []
     versions: dict[Any, int] = {}
@@ -45,8 +45,6 @@ def marks(rows: Sequence[Row]) -> list[Mark]:
             found.append(Mark(x - 0.5, str(row.get("target")), "target"))
         elif x - 1 in changed:
             found.append(Mark(x - 0.5, f"{changed[x - 1]} → {row.get('topic')}", "topic"))
-        elif row.get("shift"):
-            found.append(Mark(x - 0.5, "topic shift", "topic"))
         last = versions.get(line, version)
         if version > last:
             newest[line] = Mark(x - 0.5, f"v{version}", "swap")

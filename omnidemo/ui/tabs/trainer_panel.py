@@ -51,8 +51,7 @@ def trainer_json(services: PublicServices, target: str, drafter: str, domain: st
     )
     store = services.store.status
     names = (
-        "state", "why", "version", "step", "requests_seen", "last_swap", "chat_rounds", "rolled_back",
-        "shifts",
+        "state", "why", "version", "step", "requests_seen", "last_swap", "rolled_back",
     )  # fmt: skip
     shown = {name: getattr(status, name) for name in names} | {
         "loaded": services.state(target, drafter).stage == "ready",
@@ -60,7 +59,7 @@ def trainer_json(services: PublicServices, target: str, drafter: str, domain: st
         "title": text.TRAINER.get(status.state, status.state),
         "error": without_folders(status.error or (store.message if store.ok else None) or "") or None,
         "mode": CONTROLS["training"].choices.get(status.mode, status.mode),
-        **{name: finite(getattr(status, name)) for name in ("loss", "gain", "chat_cost")},
+        "loss": finite(status.loss),
         "seconds": finite(status.seconds, 2),
         "drafting": drafting_json(services, target, drafter, status.domain),
         "store": {"ok": store.ok, "message": without_folders(store.message), "pending": store.pending},

@@ -1,1 +1,0 @@
-"""Versions of a drafter, measured on recorded answers."""
