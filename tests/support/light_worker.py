@@ -22,9 +22,6 @@ OURS = "omnidemo.learning.distill"
 class PlayedSteps:
     """In place of `InProcessWorker`. A batch takes a step."""
 
-    def __init__(self, compiled: bool) -> None:
-        assert not compiled
-
     def train(self, folder: Any, adapter: Any, optimiser: Any, batches: Any, *_: Any) -> Any:
         for _ in batches:
             until = time.process_time() + STEP
