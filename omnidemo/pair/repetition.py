@@ -25,11 +25,14 @@ BUDGET = Budget(passes=3, most=25, enough=3.0, seconds=SECONDS, least=2)  # two 
 STEADY = 1.1  # a page that waits wants passes until the range of their median is no wider than this
 READ = 32  # ids of a prompt that are read at once, while a new request waits; each lane begins with so many
 LANES = ("guessed", "plain")
+# times tokens a step: nothing is so fast, because a step with guesses does all that a plain one does
+ABOVE = 1.05
+LEARNED, BUSY = "small model learned meanwhile", "the machine is busy"
 SHORTEST = 32  # tokens that are written again, however long that takes
 
 
-class Outdated(Exception):
-    """Another version drafts now."""
+class NoFigure(Exception):
+    """Why an answer's speed cannot be told, in four words."""
 
 
 class Repetition:
@@ -49,10 +52,11 @@ class Repetition:
         self._before_it = before_middle(answer.rounds, self._tokens)
         self._begun = [token.id for done in self._before_it for token in done.tokens]
         self._start = [*prompt, *self._begun]
-        self._speedup = partial(speedup, len(answer.token_ids) / len(answer.rounds))
+        self._per_step = len(answer.token_ids) / len(answer.rounds)
+        self._speedup = partial(speedup, self._per_step)
 
     def measure(self, clock: Callable[[], float]) -> Speed | None:
-        """The speed by several passes; None where it was stopped. Raises Outdated."""
+        """The speed by several passes; None where it was stopped. Raises NoFigure."""
         with self._pair._lock:
             states = [
                 self._pair._conversations.fresh(
@@ -76,10 +80,14 @@ class Repetition:
                 self._pair._conversations.end(states[0])
         shown = middle(passes, self._speedup)
         tokens = sum(len(done.tokens) for done in shown["guessed"])
+        found = [self._speedup(shown), *spread([*map(self._speedup, passes)])]
         return Speed(
-            self._speedup(shown), *spread([*map(self._speedup, passes)]), len(self._begun), tokens,
-            tuple(shown["guessed"]), tuple(shown["plain"]),
-        )  # fmt: skip
+            *told(self._per_step, found),
+            len(self._begun),
+            tokens,
+            tuple(shown["guessed"]),
+            tuple(shown["plain"]),
+        )
 
     def _unsteady(self, made: Sequence[Mapping[str, Sequence[Round]]]) -> bool:
         if not made or not self._watched():
@@ -98,7 +106,7 @@ class Repetition:
     def _written(self, state: DecodingState, guess: bool) -> list[Round]:
         """The rounds of one lane, written as a whole. Lanes that alternated every few tokens would make plain
         rounds slower and drafts faster, because the drafter has just used the processor's cache. Raises
-        Stopped and Outdated."""
+        Stopped and NoFigure."""
         pair, before, start = self._pair, self._before, self._start
         how = {"max_new_tokens": self._tokens} | ({} if guess else {"method": BASELINE})
         asked = self._asked.model_copy(update=how)
@@ -109,7 +117,7 @@ class Repetition:
             state.start(start)
             line = before.line(pair, asked.domain)
             if line is None:
-                raise Outdated
+                raise NoFigure(LEARNED)
             if guess and not self._begun:
                 # as in the answer, the drafter has not read the question
                 state.drafter.read_again(line.runner.new_cache())
@@ -154,7 +162,14 @@ def before_middle(rounds: Sequence[Round], tokens: int) -> Sequence[Round]:
 
 
 def speedup(per_step: float, made: Mapping[str, Sequence[Round]]) -> float:
-    """Of an answer of so many tokens a step, by a pass of both lanes. A step with guesses does all that a
-    plain one does, so where it took less time the machine was busy."""
+    """Of an answer of so many tokens a step, by a pass of both lanes."""
     step, plain = (sum(done.seconds["total"] for done in made[lane]) / len(made[lane]) for lane in LANES)
-    return per_step * min(1.0, plain / step)
+    return per_step * plain / step
+
+
+def told(per_step: float, found: Sequence[float]) -> list[float]:
+    """A speed and its range, none above tokens a step. Raises NoFigure where the speed is, by more than
+    clocks differ."""
+    if found[0] > ABOVE * per_step:
+        raise NoFigure(BUSY)
+    return [min(value, per_step) for value in found]

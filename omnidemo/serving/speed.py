@@ -16,7 +16,7 @@ from omnidemo.core.records import Generation, Prompt
 from omnidemo.pair.answer_plan import Beginning
 from omnidemo.pair.pair import Pair
 from omnidemo.pair.remote.remote_pair import RemotePair
-from omnidemo.pair.repetition import Outdated, Repetition
+from omnidemo.pair.repetition import LEARNED, NoFigure, Repetition
 from omnidemo.serving.pair_pool import PairPool
 from omnidemo.storage.store import Store
 
@@ -29,7 +29,6 @@ WATCHED = 1.0  # seconds; a page that waits is seen every LOOK_SECONDS
 # Why an answer has no speed, in four words.
 ELSEWHERE = "another process wrote it"
 LATER = "newer answers came first"
-LEARNED = "small model learned meanwhile"
 OFF = "measuring is switched off"
 STOPPED = "the answer was stopped"
 BROKEN = "the measurement itself failed"
@@ -180,8 +179,8 @@ class Speeds:
             found: Speed | str | None = None
             try:
                 found = self._measure(order)
-            except Outdated:
-                found = LEARNED
+            except NoFigure as why:
+                found = str(why)
             except Exception as error:  # whatever a model raises: the answer stays unmeasured
                 log.warning("The speed of an answer could not be measured: %s", error)
                 found = BROKEN

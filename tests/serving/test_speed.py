@@ -138,7 +138,7 @@ def test_another_version_is_not_measured_as_the_one_that_drafted(
     pair.publish(7, {})
     pair.generate("pond", max_new_tokens=2)  # swaps it in
     assert measured(services, answer) is None and not pair.in_flight
-    assert services.speeds_of([answer.key]) == {answer.key: speed_module.LEARNED}
+    assert services.speeds_of([answer.key]) == {answer.key: repetition.LEARNED}
 
 
 def test_what_is_deleted_is_not_known_any_more(services: Services, models: tuple[str, str]) -> None:

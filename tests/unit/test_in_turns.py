@@ -12,7 +12,16 @@ import pytest
 from omnidemo.core.metrics import measure
 from omnidemo.core.records import Generation, Round, Token
 from omnidemo.pair.in_turns import Budget, Stopped, in_turns, middle, passes_of, rotated, spread
-from omnidemo.pair.repetition import BUDGET, SECONDS, before_middle, speedup, tokens_within
+from omnidemo.pair.repetition import (
+    BUDGET,
+    BUSY,
+    SECONDS,
+    NoFigure,
+    before_middle,
+    speedup,
+    tokens_within,
+    told,
+)
 
 
 def lanes(*names: str) -> dict[str, Callable[[], str]]:
@@ -116,4 +125,7 @@ def test_an_answer_is_never_faster_than_its_tokens_a_step() -> None:
     """Of the passes counts only how much longer a step took, however many tokens it wrote there."""
     plain = answered(30, 1, 0.1).rounds
     assert speedup(2.0, {"guessed": answered(10, 3, 0.16).rounds, "plain": plain}) == pytest.approx(1.25)
-    assert speedup(2.0, {"guessed": answered(10, 3, 0.08).rounds, "plain": plain}) == 2.0
+    assert told(2.0, [1.25, 1.2, 1.3]) == [1.25, 1.2, 1.3]
+    assert told(2.0, [2.05, 1.9, 2.2]) == [2.0, 1.9, 2.0]
+    with pytest.raises(NoFigure, match=BUSY):
+        told(2.0, [2.2, 2.1, 2.3])

@@ -12,7 +12,7 @@ const SAYS = {
   ready: value => `${value.title} is ready: better answers, and slow enough to watch.`,
   stopped: value => `${value.title} was stopped at ${mb(value.done)} of ${mb(value.size)} MB.`,
   failed: value => value.error,
-  changed: value => `${value.title} answers from now on: on new pages, in Compare and at the endpoint, too.`,
+  changed: value => `Changed over to ${value.title}, for new pages, Compare and the endpoint, too.`,
   slow: value =>
     `${value.slow_title} writes ${value.pace} tokens a second here. ${value.title} is smaller and faster.`,
 };
