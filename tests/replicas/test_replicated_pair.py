@@ -265,19 +265,11 @@ def test_a_published_version_drafts_in_the_next_answer_and_goes_with_a_reset(
     assert learned == (drafts(plain), drafts(plain)) and learned[0][1].startswith("adapter-1-")
 
 
-def test_traces_and_recorded_answers_come_back(pair: ReplicatedPair, plain: Pair) -> None:
+def test_traces_come_back(pair: ReplicatedPair) -> None:
     traces: list[Trace] = []
     pair.learners.append(traces.append)
     made = pair.generate(PROMPTS[0], max_new_tokens=24)
     assert [trace.key for trace in traces] == [made.key] and traces[0].top_p.size
-    ids = plain.prompt_ids(PROMPTS[0])
-    one, two = pair.record(ids, 16, lambda: False), plain.record(ids, 16, lambda: False)
-    assert (
-        one is not None
-        and two is not None
-        and one[0] == two[0]
-        and pair.record(ids, 16, lambda: True) is None
-    )
 
 
 def test_what_is_cancelled_ends_at_the_replica(pair: ReplicatedPair) -> None:

@@ -915,7 +915,7 @@ def test_a_pair_says_how_it_drafts(services: Services, models: tuple[str, str]) 
     ready(services, models)
     chat(services, models)
     told = services.drafting(*models)
-    assert told.policy == "chance" and told.sentence  # on the page
+    assert told.policy == "cost" and told.sentence
     assert services.trainer("nobody", models[1]).state == "off"
 
 
