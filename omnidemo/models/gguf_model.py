@@ -13,12 +13,13 @@ from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.runner import ModelError
 from omnidemo.backends.weight_arena import Packed
 from omnidemo.core.config import ARITHMETIC, Arithmetic
+from omnidemo.core.config.refusals import explained
 from omnidemo.models.gguf.architecture import plan_of
 from omnidemo.models.gguf.header import read_header
 from omnidemo.models.gguf.identity import known_name
 from omnidemo.models.gguf.packing import packed_bytes, packed_weights
 from omnidemo.models.gguf.tokenizer import read_tokenizer
-from omnidemo.models.gguf.weights import build_config, build_model, build_shape, check_shapes, one_sentence
+from omnidemo.models.gguf.weights import build_config, build_model, build_shape, check_shapes
 from omnidemo.models.manner import read_manner
 from omnidemo.models.memory_need import least_need
 from omnidemo.models.model_files import Progress, check_memory, free_memory
@@ -68,19 +69,18 @@ class GgufModel:
             )
         if device_map is not None:
             raise ModelError(f"{self.name} cannot be spread over several devices; choose one, such as cuda:0")
-        with one_sentence(self.files.name), LOADING:
-            self._check_unchanged()
+        self._check_unchanged()
+        with LOADING:
             return build_model(self._header, self.config, dtype)
 
     def packed(self, report: Progress, arithmetic: Arithmetic = ARITHMETIC) -> FusedLlama:
         """A runner of the packed weights, straight from the file; float32 weights are made only at request.
         It waits for kept machine code. A model that is large, or does not fit memory in float32, waits for
         compiling; ModelError where that fails and memory is too small for float32."""
-        with one_sentence(self.files.name):
-            self._check_unchanged()
-            with LOADING:
-                shape = build_shape(self._header, self.config)
-            weights = packed_weights(self._header, self.config, lambda share: report("weights", share))
+        self._check_unchanged()
+        with LOADING:
+            shape = build_shape(self._header, self.config)
+        weights = packed_weights(self._header, self.config, lambda share: report("weights", share))
         runner = FusedLlama(shape, packed=Packed(weights, self._in_float32, arithmetic))
         need, free = least_need(4 * runner.parameters, self.config, 4), free_memory("cpu")
         must = runner.parameters >= WAITS or need.total > free
@@ -100,10 +100,10 @@ class GgufModel:
 
     def _check_unchanged(self) -> None:
         """ModelError where the file has changed since its header was read."""
-        if [_stamp(part) for part in self._header.parts] != self._stamps:
-            raise ModelError(
-                f"{self.files.name} is another file than when {self.name} was loaded; load the model again"
-            )
+        gone = f"the weights of {self.files.name} cannot be read"
+        with explained(gone, "see whether the file is still there, and load the model again"):
+            if [_stamp(part) for part in self._header.parts] != self._stamps:
+                raise ValueError("it is another file than when the model was loaded")
 
 
 def _stamp(path: Path) -> tuple[int, ...]:

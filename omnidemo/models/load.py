@@ -150,14 +150,14 @@ def _weights_explained(name: str, sizes: str) -> Iterator[None]:
     and that there was."""
     try:
         yield
-    except (MemoryError, RuntimeError) as error:
-        text = str(error)
-        if isinstance(error, RuntimeError) and "allocate" not in text and "out of memory" not in text:
-            raise ModelError(
-                f"the weights of {name} cannot be used ({first_line(error)}); download or save the model"
-                " again"
-            ) from error
-        raise ModelError(f"{name} ran out of memory: {sizes}; choose a smaller model") from error
+    except ModelError:
+        raise
+    except (MemoryError, RuntimeError, OSError, ValueError) as error:
+        if isinstance(error, MemoryError) or "allocate" in str(error) or "out of memory" in str(error):
+            raise ModelError(f"{name} ran out of memory: {sizes}; choose a smaller model") from error
+        raise ModelError(
+            f"the weights of {name} cannot be used ({first_line(error)}); download or save the model again"
+        ) from error
 
 
 def _described(source: ModelSource, tokenizer: Any, vocabulary: Vocabulary, runner: Runner) -> LanguageModel:

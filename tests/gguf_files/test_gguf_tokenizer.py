@@ -296,53 +296,43 @@ def test_a_tokenizer_beside_the_file_is_taken_if_its_tokens_agree(
     assert "that of another vocabulary" in caplog.text
     path.write_text("{")
     assert read_tokenizer(byte_level(), tmp_path)[0].encode("a", add_special_tokens=False) == [97]
-    assert "cannot be read" in caplog.text
+    assert caplog.text.count("is not used (") == 2
 
 
 LIES: dict[str, tuple[dict[str, Any], str]] = {
     "nothing": ({}, "has no tokens"),
     "no kind": (byte_level(model=None), "holds no tokenizer"),
-    "a kind that is no text": (byte_level(model=7), "no text"),
+    "a kind that is no text": (byte_level(model=7), "'7', and gpt2 and llama are read"),
     "another kind": (byte_level(model="bert"), "'bert', and gpt2 and llama are read"),
     "another pre-tokenizer": (byte_level("made-up"), "'made-up', which is not known here"),
-    "a pre-tokenizer that is a list": (byte_level(["gpt-2"]), "no text"),  # type: ignore[arg-type]
+    "a pre-tokenizer that is a list": (byte_level(["gpt-2"]), "which is not known here"),  # type: ignore[arg-type]
     "no tokens": (byte_level(tokens=[]), "has no tokens"),
-    "tokens that are a text": (byte_level(tokens="abc"), "no list of texts"),
-    "tokens that are numbers": (byte_level(tokens=[1, 2]), "no list of texts"),
-    "half a character": (byte_level(tokens=["\ud800"]), "no list of texts"),
-    "a token twice": (byte_level(tokens=[*TOKENS[:-1], "he"]), "'he' twice"),
-    "empty tokens": (byte_level(tokens=[""] * len(TOKENS)), "'Ġ Ġ', which is not of its tokens"),
-    "an endless token": (
-        byte_level(tokens=[*TOKENS[:-1], "x" * 100_000]),
-        "tokens of up to 100,000 characters",
-    ),
+    "tokens that are a text": (byte_level(tokens="abc"), "has no tokens"),
+    "tokens that are numbers": (byte_level(tokens=np.int32([1, 2])), "has no tokens"),
+    "a token twice": (byte_level(tokens=[*TOKENS[:-1], "he"]), "'he' 2 times"),
+    "empty tokens": (byte_level(tokens=[""] * len(TOKENS)), "out of vocabulary"),
+    "an endless token": (byte_level(tokens=[*TOKENS[:-1], "x" * 100_000]), "a token of 100,000 characters"),
     "no merges": (byte_level(merges=None), "has no merges"),
-    "a merge of one": (byte_level(merges=["he"]), "'he', which is not of its tokens"),
-    "a merge of strangers": (byte_level(merges=["q r"]), "'q r', which is not of its tokens"),
-    "merges that are numbers": (byte_level(merges=[1]), "no list of texts"),
+    "a merge of one": (byte_level(merges=["he"]), "cannot be read"),
+    "a merge of strangers": (byte_level(merges=["q r"]), "out of vocabulary"),
+    "merges that are numbers": (byte_level(merges=[1]), "cannot be read"),
     "too few kinds": (byte_level(token_type=[1]), "1 numbers as token_type"),
-    "kinds that are texts": (byte_level(token_type=["a"] * len(TOKENS)), "no list of numbers"),
-    "kinds that are lists": (byte_level(token_type=[[1], [1, 2]]), "no list of numbers"),
-    "a begin that is a text": (byte_level(bos_token_id="<s>"), "'<s>' as its tokenizer.ggml.bos_token_id"),
-    "an end that is true": (byte_level(eos_token_id=True), "which is no id"),
+    "kinds that are texts": (byte_level(token_type=["a"] * len(TOKENS)), "cannot be read"),
+    "kinds that are lists": (byte_level(token_type=[[1], [1, 2]]), "cannot be read"),
+    "a begin that is a text": (byte_level(bos_token_id="<s>"), "'<s>' as an id"),
+    "an end that is true": (byte_level(eos_token_id=True), "'True' as an id"),
     "a frame without its token": (byte_level(bos_token_id=-1, add_bos_token=True), "names none"),
-    "a flag that is a text": (byte_level(add_bos_token="yes"), "neither true nor false"),
-    "ends that are a text": (byte_level(eos_token_ids="12"), "no short list of ids"),
-    "an end that is a text": (byte_level(eos_token_ids=["a"]), "which is no id"),
+    "a flag that is a text": (byte_level(add_bos_token="yes"), "'yes' as its add_bos_token"),
+    "ends that are a text": (byte_level(eos_token_ids="12"), "'1' as an id"),
+    "an end that is a text": (byte_level(eos_token_ids=["a"]), "'a' as an id"),
     "characters that would vanish": (
         sentence_piece(tokens=["▁", "a", "▁a"], scores=np.zeros(3), token_type=None),
         "neither a token for each byte nor one for what is unknown",
     ),
     "no scores": (sentence_piece(scores=None), "has no scores"),
     "too many scores": (sentence_piece(scores=np.zeros(400)), "400 numbers as scores"),
-    "scores that are none": (sentence_piece(scores=np.full(270, np.nan)), "scores that are no numbers"),
-    "a template that is a number": (byte_level() | {"tokenizer.chat_template": 3}, "no text"),
-    "a template with NUL": (byte_level() | {"tokenizer.chat_template": "a\0"}, "no text"),
-    "a template with half a character": (byte_level() | {"tokenizer.chat_template": "\udc80"}, "no text"),
-    "a template of a megabyte": (
-        byte_level() | {"tokenizer.chat_template": "x" * (2**20 + 1)},
-        "1,048,577 characters",
-    ),
+    "scores that are none": (sentence_piece(scores=np.full(270, np.nan)), "some that are no numbers"),
+    "a template that is a number": (byte_level() | {"tokenizer.chat_template": 3}, "template is no text"),
 }
 
 
@@ -353,11 +343,6 @@ def test_a_tokenizer_that_cannot_be_read_gets_one_sentence(lie: str) -> None:
         read_tokenizer(metadata)
     assert expected in str(caught.value) and "\n" not in str(caught.value)
     assert len(str(caught.value)) < 300 and ";" in str(caught.value)  # the cause, and what to do next
-
-
-def test_ten_million_empty_tokens_are_refused_by_their_number() -> None:
-    with pytest.raises(ModelError, match="names 10,000,000 tokens, more than the 1,048,576 that are read"):
-        read_tokenizer(byte_level(tokens=[""] * 10_000_000))
 
 
 @pytest.mark.parametrize(

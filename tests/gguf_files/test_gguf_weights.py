@@ -148,7 +148,7 @@ def test_rotary_factors_and_scalings_are_read(tmp_path: Path) -> None:
     for number, kind in enumerate((None, "linear", "none", "longrope", "")):
         named = {"llama.rope.scaling.factor": 4.0, "llama.rope.scaling.attn_factor": 1.2}
         named |= {} if kind is None else {"llama.rope.scaling.type": kind}
-        with pytest.raises(ModelError, match=r"attn_factor = 1\.2|scales its positions by"):
+        with pytest.raises(ModelError, match=r"attn_factor = 1\.2|scaling\.type = "):
             plan_of(read_header(write_gguf(tmp_path / f"no{number}.gguf", tiny_model(), metadata=named)))
 
     short = read_header(

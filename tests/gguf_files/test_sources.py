@@ -338,7 +338,7 @@ def test_what_is_wrong_is_listed_with_its_reason(file: Path, home: Path, tmp_pat
     there = list_models(Settings(device="cpu", model_folders=str(folder)))
     cards = {card.title: card for card in there if card.availability != "unusable" or "cut" in card.title}
     assert cards["cut.gguf"].availability == "unusable" and cards["cut.gguf"].note.startswith(
-        "Cut.gguf is cut short"
+        "Cut.gguf cannot be read as a GGUF file (it is cut short"
     )
     card = cards["Tiny Test"]
     assert isinstance(card, ModelCard) and (card.source, card.type, card.bytes) == (

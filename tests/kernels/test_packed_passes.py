@@ -262,7 +262,7 @@ def test_weights_of_another_file_are_not_taken(tmp_path: Path) -> None:
     runner = runner_of(path)
     answer = greedy(runner, 20)
     path.unlink()
-    with pytest.raises(ModelError, match="is the file still there"):
+    with pytest.raises(ModelError, match="whether the file is still there"):
         runner.weights()
     written(tmp_path, "Q8_0")
     with pytest.raises(ModelError, match="is another file than when"):

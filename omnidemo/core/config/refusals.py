@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from pydantic import ValidationError
 
@@ -31,6 +33,20 @@ def shortened(text: str, most: int = 160) -> str:
 def first_line(error: Exception) -> str:
     """The first line of an error, short enough for a sentence."""
     return shortened(next(iter(str(error).strip().splitlines()), "") or type(error).__name__)
+
+
+@contextmanager
+def explained(what: str, step: str) -> Iterator[None]:
+    """Turn what a library raises at a boundary into a ModelError of one sentence: `what` failed, why by the
+    library's words, and the next `step`. Sentences of ours pass."""
+    try:
+        yield
+    except ModelError:
+        raise
+    except Exception as error:
+        said = " ".join(str(error).split()) or type(error).__name__
+        why = f"there is no {said}" if isinstance(error, KeyError) else said
+        raise ModelError(f"{what} ({shortened(why.rstrip('.'))}); {step}") from error
 
 
 def refusal(error: ValidationError, name: str = "") -> str:

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from omnidemo.backends.runner import ModelError
+from omnidemo.core.config import ModelError
+from omnidemo.core.config.refusals import explained
 from omnidemo.models.gguf.block_types import READABLE
-from omnidemo.models.gguf.header import Header
+from omnidemo.models.gguf.header import AGAIN, Header
 
 MOST = 2**24  # of any width, count or window that a configuration names
-AGAIN = "download it again or choose another file"
-SMALLER = "take a file of type Q4_K_M, Q8_0 or F16 of the same model"
 
 _BLOCK = {
     "attn_norm": "input_layernorm", "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj",
@@ -98,7 +97,7 @@ class Plan:
 def plan_of(header: Header) -> Plan:
     """The plan of a file. ModelError, one sentence, for a file without a language model, and for one that
     cannot be computed here exactly."""
-    name = header.parts[0].name
+    name = header.name
     foreign = _FOREIGN.get(header.text("general.type"), _FOREIGN.get(header.architecture))
     if foreign:
         raise ModelError(f"{name} holds {foreign}, no language model; choose the file of the model itself")
@@ -111,11 +110,31 @@ def plan_of(header: Header) -> Plan:
         )
     if unread := sorted({tensor.kind.name for tensor in header.tensors.values() if tensor.kind.read is None}):
         raise ModelError(
-            f"{name} has weights of type {unread[0]}, and {', '.join(READABLE)} are read; {SMALLER}"
+            f"{name} has weights of type {unread[0]}, and {', '.join(READABLE)} are read; take a file of type"
+            " Q4_K_M, Q8_0 or F16 of the same model"
         )
-    _check_keys(header, architecture)
+    for key, value in header.metadata.items():
+        own = key.removeprefix(f"{header.architecture}.")
+        read = own in _READ or own in architecture.more or own.startswith("pooling")
+        if own != key and not read and not _says_nothing(value):
+            raise _asks(header, key, value)
     names = _names(header, architecture)
-    return Plan(architecture, _config(header, architecture), names)
+    with explained(f"{name} describes a model that cannot be", AGAIN):
+        return Plan(architecture, _config(header, architecture), names)
+
+
+def _asks(header: Header, key: str, value: Any) -> ModelError:
+    said = f"{header.name} asks for {key[:80]} = {str(value)[:40]}"
+    return ModelError(f"{said}, which is not computed here; choose another file of this model")
+
+
+def _says_nothing(value: Any) -> bool:
+    """Whether a key has the value that changes nothing."""
+    return (
+        value is None
+        or (not isinstance(value, str) and getattr(value, "size", 1) == 1 and not value)
+        or value in ("", "none")
+    )
 
 
 def _names(header: Header, architecture: Architecture) -> dict[str, str]:
@@ -129,90 +148,51 @@ def _names(header: Header, architecture: Architecture) -> dict[str, str]:
         inner = architecture.block.get(block[2]) if block else _TOP.get(stem)
         if inner is None or last not in ("weight", "bias"):
             raise ModelError(
-                f"{header.parts[0].name} has weights that no {header.architecture} model is known to have"
+                f"{header.name} has weights that no {header.architecture} model is known to have"
                 f" ({tensor[:60]!r}); choose another file"
             )
         names[f"model.layers.{int(block[1])}.{inner}.{last}" if block else f"{inner}.{last}"] = tensor
     return names
 
 
-def _check_keys(header: Header, architecture: Architecture) -> None:
-    """ModelError where the file asks for an unknown option of the computation."""
-    prefix = f"{header.architecture}."
-    for key, value in header.metadata.items():
-        own = key.removeprefix(prefix)
-        read = own in _READ or own in architecture.more or own.startswith("pooling")
-        if own == key or read or _says_nothing(value):
-            continue
-        asked = f"{key[:80]} = {str(value)[:40]}"
-        raise ModelError(
-            f"{header.parts[0].name} asks for {asked}, which is not known here; choose another file of this"
-            " model"
-        )
-
-
-def _says_nothing(value: Any) -> bool:
-    """Whether a key has the value that changes nothing."""
-    return (
-        value is None
-        or (not isinstance(value, str) and getattr(value, "size", 1) == 1 and not value)
-        or value in ("", "none")
-    )
-
-
 @dataclass(frozen=True)
 class _Numbers:
-    """The numbers among a file's keys. ModelError for an impossible one."""
+    """The numbers among a file's keys. ValueError for an impossible one."""
 
     header: Header
 
-    def whole(self, key: str, otherwise: int | None = None) -> int:
-        value = self._value(key, otherwise)
-        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST:
-            raise self._refusal(key, value)
-        return value
-
-    def real(self, key: str, otherwise: float | None = None) -> float:
-        value = self._value(key, otherwise)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e12:
-            raise self._refusal(key, value)
+    def real(self, key: str, otherwise: float | None = None, most: float = 1e12) -> float:
+        value = self.header.metadata.get(f"{self.header.architecture}.{key}", otherwise)
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= most:
+            raise ValueError(f"it gives {self.header.architecture}.{key} as {str(value)[:40]}")
         return float(value)
 
-    def _value(self, key: str, otherwise: float | None) -> Any:
-        return self.header.metadata.get(f"{self.header.architecture}.{key}", otherwise)
-
-    def _refusal(self, key: str, value: Any) -> ModelError:
-        said = f"{self.header.architecture}.{key} as {str(value)[:40]}, which no model has"
-        return ModelError(f"{self.header.parts[0].name} gives {said}; {AGAIN}")
+    def whole(self, key: str, otherwise: int | None = None) -> int:
+        return int(self.real(key, otherwise, MOST))
 
 
 def _config(header: Header, architecture: Architecture) -> dict[str, Any]:
     """The options of `transformers`' configuration class."""
-    name, prefix, numbers = header.parts[0].name, header.architecture, _Numbers(header)
+    prefix, numbers = header.architecture, _Numbers(header)
     whole, real = numbers.whole, numbers.real
-    encoder = header.metadata.get(f"{prefix}.attention.causal") is False
-    if header.number(f"{prefix}.expert_count", 0) or encoder:
+    if (
+        header.number(f"{prefix}.expert_count", 0)
+        or header.metadata.get(f"{prefix}.attention.causal") is False
+    ):
         raise ModelError(
-            f"{name} is a mixture of experts or an encoder, which are not read here; choose a plain language"
-            " model"
+            f"{header.name} is a mixture of experts or an encoder, which are not read here; choose a plain"
+            " language model"
         )
-    embedding = header.tensors.get("token_embd.weight")
-    if embedding is None or len(embedding.shape) != 2:
-        raise ModelError(f"{name} has no embedding; {AGAIN}")
     layers, width, heads = whole("block_count"), whole("embedding_length"), whole("attention.head_count")
     if layers > len(header.tensors):
-        raise ModelError(
-            f"{name} names {layers} layers and has {len(header.tensors)} tensors; download it again"
-        )
+        raise ValueError(f"it names {layers} layers and has {len(header.tensors)} tensors")
     head = whole("attention.key_length", width // heads if width % heads == 0 else None)
-    if whole("attention.value_length", head) != head or whole("rope.dimension_count", head) != head:
-        raise ModelError(
-            f"{name} turns a part of each head alone, or has values of another width, which is not read here;"
-            f" {AGAIN}"
-        )
-    window, base = whole("context_length"), real("rope.freq_base", 10_000.0)
+    for key in ("attention.value_length", "rope.dimension_count"):
+        if (other := whole(key, head)) != head:  # a part of each head is turned, say
+            raise _asks(header, f"{prefix}.{key}", other)
+    window = whole("context_length")
     options = {
-        "vocab_size": embedding.shape[0],
+        "vocab_size": header.tensors["token_embd.weight"].shape[0],
         "hidden_size": width,
         "intermediate_size": whole("feed_forward_length"),
         "num_hidden_layers": layers,
@@ -222,7 +202,7 @@ def _config(header: Header, architecture: Architecture) -> dict[str, Any]:
         "max_position_embeddings": window,
         "rms_norm_eps": real("attention.layer_norm_rms_epsilon"),
         "tie_word_embeddings": "output.weight" not in header.tensors,
-        "rope_parameters": _rope(header, base, window, real),
+        "rope_parameters": _rope(header, numbers, window),
         # the tokenizer has the file's ids; a class's defaults belong to another vocabulary
         "bos_token_id": None,
         "eos_token_id": None,
@@ -254,37 +234,28 @@ def _own_options(
     if model_type == "gemma3_text":
         local = {"rope_type": "default", "rope_theta": numbers.real("rope.freq_base_swa", 10_000.0)}
         own["rope_parameters"] = {"full_attention": options["rope_parameters"], "sliding_attention": local}
-        if numbers.whole("attention.sliding_window_pattern", 6) != 6:
-            raise ModelError(
-                f"{header.parts[0].name} has another pattern of windows than Gemma 3; choose another file of"
-                " this model"
-            )
+        if (pattern := numbers.whole("attention.sliding_window_pattern", 6)) != 6:
+            raise _asks(header, f"{prefix}.attention.sliding_window_pattern", pattern)
     if model_type == "phi3":
         own["sliding_window"] = header.number(f"{prefix}.attention.sliding_window", 0) or None
     return own
 
 
-def _rope(header: Header, base: float, window: int, real: Callable[..., float]) -> dict[str, Any]:
+def _rope(header: Header, numbers: _Numbers, window: int) -> dict[str, Any]:
     """The description of the rotary tables. Tables that depend on the length read are refused: keys computed
     at one length would not hold at another."""
-    said, given = f"{header.architecture}.rope.scaling.", header.metadata
+    said, given, real = f"{header.architecture}.rope.scaling.", header.metadata, numbers.real
     kind = header.text(f"{said}type", "linear")  # as llama.cpp reads a factor without a type
-    plain = {"rope_type": "default", "rope_theta": base}
+    plain = {"rope_type": "default", "rope_theta": real("rope.freq_base", 10_000.0)}
     if kind not in ("none", "linear", "yarn"):
-        raise ModelError(
-            f"{header.parts[0].name} scales its positions by {kind[:20]!r}, which changes with the length of"
-            " the text and cannot be rolled back; choose another model"
-        )
+        raise _asks(header, f"{said}type", kind)
     # The second is its name in files that are older than types.
     key = "rope.scaling.factor" if f"{said}factor" in given else "rope.scale_linear"
     factor = real(key, 1.0) if given.get(f"{header.architecture}.{key}") != 0 else 1.0
     attention = real("rope.scaling.attn_factor", 1.0)
     if kind != "yarn":
         if attention != 1.0:
-            raise ModelError(
-                f"{header.parts[0].name} asks for {said}attn_factor = {attention:g} without YaRN, which is"
-                " not computed here; choose another file of this model"
-            )
+            raise _asks(header, f"{said}attn_factor", attention)
         return plain if kind == "none" or factor == 1.0 else plain | {"rope_type": kind, "factor": factor}
     scaled: dict[str, Any] = plain | {"rope_type": kind, "factor": factor}
     scaled["original_max_position_embeddings"] = int(real("rope.scaling.original_context_length", window))

@@ -6,9 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
-from omnidemo.models.gguf.token_table import Kind, TokenTable, damage, read_id
+from omnidemo.models.gguf.token_table import Kind, TokenTable, key, named_id, read_id
 
 # names of ends of any kind; "</s>" is HTML too, so it has to be a control token
 END_NAMES = (
@@ -25,26 +23,15 @@ FILE_NAMES = {
     "fim_rep_token_id": ("<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>"),
     "fim_sep_token_id": ("<|file_sep|>",),
 }
-MOST_ENDS = 1024
 
 
 def read_end_ids(metadata: Mapping[str, Any], table: TokenTable, end: int | None) -> list[int]:
     """All ids that end an answer; `end`, the tokenizer's own, comes first. A list in the header is complete:
-    names add nothing. ModelError for an invalid list."""
-    ids = [end, *(read_id(metadata, key, table) for key in ("eot_token_id", "eom_token_id"))]
-    listed = metadata.get("tokenizer.ggml.eos_token_ids")
-    if listed is not None:
-        ids += _listed(listed, table)
-    else:
-        ids += _named(metadata, table, end)
+    names add nothing."""
+    listed = metadata.get(key("eos_token_ids"))
+    more = _named(metadata, table, end) if listed is None else [named_id(one, table) for one in list(listed)]
+    ids = [end, *(read_id(metadata, name, table) for name in ("eot_token_id", "eom_token_id")), *more]
     return list(dict.fromkeys(one for one in ids if one is not None))
-
-
-def _listed(listed: Any, table: TokenTable) -> list[int]:
-    if not isinstance(listed, (list, tuple, np.ndarray)) or len(listed) > MOST_ENDS:
-        raise damage("has ends (tokenizer.ggml.eos_token_ids) that are no short list of ids")
-    found = [read_id({"tokenizer.ggml.eos_token_ids": one}, "eos_token_ids", table) for one in listed]
-    return [one for one in found if one is not None]
 
 
 def _named(metadata: Mapping[str, Any], table: TokenTable, end: int | None) -> list[int]:
@@ -62,7 +49,7 @@ def _named(metadata: Mapping[str, Any], table: TokenTable, end: int | None) -> l
     if "<|tool_response>" in ends and ends.get("</s>") != end:
         ends.pop("</s>", None)
     files = []
-    for key, names in FILE_NAMES.items():
-        named = read_id(metadata, key, table)
+    for name_of_id, names in FILE_NAMES.items():
+        named = read_id(metadata, name_of_id, table)
         files.append(next((found[name] for name in names if name in found), None) if named is None else named)
     return sorted({*ends.values(), *(one for one in files if one is not None)})

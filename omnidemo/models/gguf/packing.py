@@ -15,8 +15,7 @@ from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.packed_forms import ROWS, Coded, PackedMatrix
 from omnidemo.backends.weight_arena import WeightArena
 from omnidemo.models.gguf.architecture import Plan, plan_of
-from omnidemo.models.gguf.header import Header
-from omnidemo.models.gguf.header_walk import TensorInfo
+from omnidemo.models.gguf.header import Header, TensorInfo
 from omnidemo.models.gguf.weights import GgufWeights, turned_heads
 
 FORMS = {

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 import mmap
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -16,12 +14,10 @@ from torch import Tensor
 from transformers import AutoConfig, AutoModelForCausalLM
 from transformers.initialization import no_init_weights
 
-from omnidemo.backends.runner import ModelError
-from omnidemo.core.config.refusals import first_line
+from omnidemo.core.config.refusals import explained
 from omnidemo.core.resources import usable_cores
 from omnidemo.models.gguf.architecture import ROPE_FREQS, Plan, plan_of
-from omnidemo.models.gguf.header import Header
-from omnidemo.models.gguf.header_walk import TensorInfo
+from omnidemo.models.gguf.header import AGAIN, Header, TensorInfo
 
 # numbers computed at a time, so that intermediate results stay in a core's cache
 PIECE = 2**18
@@ -90,48 +86,31 @@ def turned_heads(plan: Plan, config: Any, weight: str) -> int:
 
 def build_config(plan: Plan) -> Any:
     """`transformers`' configuration. ModelError for an impossible one."""
-    try:
+    with explained("the file describes a model that cannot be", "download it again, or choose another one"):
         config = AutoConfig.for_model(plan.architecture.model_type, **plan.options)
-        # for `auto` on a GPU: the dtype of most published models
-        config.dtype = torch.bfloat16
+        config.dtype = torch.bfloat16  # for `auto` on a GPU: the dtype of most published models
         return config
-    except Exception as error:  # `transformers` checks widths and heads in its own ways
-        raise ModelError(
-            f"the file describes a model that cannot be ({first_line(error)}); download it again or choose"
-            " another one"
-        ) from error
 
 
 def check_shapes(header: Header, plan: Plan, config: Any) -> None:
-    """ModelError unless the file holds every weight of the model in its shape. Takes no memory for
-    weights."""
-    name = header.parts[0].name
-    with torch.device("meta"):
-        model: Any = AutoModelForCausalLM.from_config(config)
-    for weight, parameter in model.named_parameters():
-        tensor = plan.names.get(weight)
-        # a missing bias of the output product is zero: some files have biases of queries, keys and values
-        # alone
-        if tensor is None and not weight.endswith("o_proj.bias"):
-            raise ModelError(f"{name} lacks {weight}, one of its model's weights; download it again")
-        shape = header.tensors[tensor].shape if tensor else tuple(parameter.shape)
-        if shape != tuple(parameter.shape):
-            wanted, there = (" × ".join(map(str, size)) for size in (parameter.shape, shape))
-            raise ModelError(
-                f"{name} has {tensor} as {there}, where its model needs {wanted}; download it again"
+    """ModelError unless the file holds every weight of the model in its shape, and no other. Takes no memory
+    for weights."""
+    with explained(f"the weights of {header.name} are not those of its model", AGAIN):
+        with torch.device("meta"):
+            model: Any = AutoModelForCausalLM.from_config(config)
+        wanted = {weight: tuple(parameter.shape) for weight, parameter in model.named_parameters()}
+        there = {weight: header.tensors[tensor].shape for weight, tensor in plan.names.items()}
+        # some files have biases of queries, keys and values alone: that of the output product is zero there
+        if lacks := [one for one in wanted if one not in there and not one.endswith("o_proj.bias")]:
+            raise ValueError(f"it lacks {lacks[0]}")
+        for weight, shape in there.items():
+            if shape != wanted.get(weight):
+                raise ValueError(f"it has {weight} as {shape}, not {wanted.get(weight, 'at all')}")
+        factors = header.tensors.get(ROPE_FREQS)
+        if factors is not None and math.prod(factors.shape) != config.head_dim // 2:
+            raise ValueError(
+                f"it has {math.prod(factors.shape)} rotary factors for heads of {config.head_dim}"
             )
-    placed = {weight for weight, _ in model.named_parameters()}
-    if left := sorted(set(plan.names) - placed):
-        raise ModelError(
-            f"{name} has {plan.names[left[0]]}, for which its model has no place; choose another file of this"
-            " model"
-        )
-    freqs = header.tensors.get(ROPE_FREQS)
-    if freqs is not None and math.prod(freqs.shape) != config.head_dim // 2:
-        raise ModelError(
-            f"{name} has {math.prod(freqs.shape)} rotary factors for heads of {config.head_dim}; download it"
-            " again"
-        )
 
 
 def build_shape(header: Header, config: Any) -> Any:
@@ -165,16 +144,3 @@ def _turning(header: Header, model: Any) -> Any:
             if name.endswith("inv_freq"):
                 frequencies.div_(factors.to(frequencies))
     return model
-
-
-@contextmanager
-def one_sentence(name: str) -> Iterator[None]:
-    """Turn errors of a file that disappears while it is read into a sentence."""
-    try:
-        yield
-    except (OSError, ValueError) as error:
-        if isinstance(error, ModelError):
-            raise
-        raise ModelError(
-            f"the weights of {name} cannot be read ({error}); is the file still there?"
-        ) from error
