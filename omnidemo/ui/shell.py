@@ -78,6 +78,16 @@ class Shell:
         self.kept.append(kept)
         return kept.poll, kept.seen
 
+    def begin_anew(self, services: PublicServices) -> None:
+        """Draw new pages with the pair of the settings, where that is another one now. An event of theirs
+        would be too late: others ask at the same time about the pair that a page was drawn with."""
+        settings = services.settings
+        if (self.target.value, self.drafter.value) != (settings.target, settings.drafter):
+            for role, picker in (("target", self.target), ("drafter", self.drafter)):
+                picker.value = getattr(settings, role)
+                picker.choices = pair_choices(services, role, picker.value)
+            self.page.config = self.page.get_config_file()
+
     def watch(self) -> None:
         """Ask for everything that is kept in one event: when the page opens, when an input has changed, and
         when there is news. An event costs more than what it brings, and a page is open all day, so its script
@@ -276,22 +286,16 @@ def _load_pairs(services: PublicServices, shell: Shell) -> None:
         return (*draw(value), value)
 
     def state(*asked: str) -> str:
+        shell.begin_anew(services)
         return state_json(services.state(*asked), *asked)
 
     start, stop = partial(after, services.load), partial(after, services.stop)
-    names, drawn = [target, drafter], (target.value, drafter.value)
-
-    def begin(*asked: str) -> tuple[Any, ...]:
-        """A new page has the pair of the settings now, whatever it was when the page was built."""
-        now = (services.settings.target, services.settings.drafter) if asked == drawn else asked
-        value = state_json(services.load(*now), *asked)
-        return (*draw(value), value)
-
+    names = [target, drafter]
     shown = [pair, loading, *names]  # a model that was downloaded is called by another name from then on
     kept = Kept("pair_state", state, names, gr.State(""), shown, draw, AS_IT_IS)
     shell.kept.append(kept)
     outputs = [*shown, kept.seen]
-    page.load(begin, names, outputs, api_name="load", **QUIET)
+    page.load(start, names, outputs, api_name="load", **QUIET)
     gr.on(
         [target.change, drafter.change],
         start,
