@@ -68,7 +68,6 @@ def test_a_topic_shift_is_marked() -> None:
     assert marks.marks(taught) == [Mark(4.5, "howto → stories", "topic")]
     # requests from before there were topics, and a single visit
     assert marks.marks([row(0.1), row(0.1, topic="code")]) == []
-    assert marks.marks([row(0.6), row(0.2, shift=True)]) == [Mark(1.5, "topic shift", "topic")]
 
 
 def test_figures_are_compared_within_one_topic_line_target_and_policy_alone() -> None:
