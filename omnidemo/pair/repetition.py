@@ -81,13 +81,9 @@ class Repetition:
         shown = middle(passes, self._speedup)
         tokens = sum(len(done.tokens) for done in shown["guessed"])
         found = [self._speedup(shown), *spread([*map(self._speedup, passes)])]
-        return Speed(
-            *told(self._per_step, found),
-            len(self._begun),
-            tokens,
-            tuple(shown["guessed"]),
-            tuple(shown["plain"]),
-        )
+        speed, low, high = told(self._per_step, found)
+        lanes_of = tuple(shown["guessed"]), tuple(shown["plain"])
+        return Speed(speed, low, high, len(self._begun), tokens, *lanes_of)
 
     def _unsteady(self, made: Sequence[Mapping[str, Sequence[Round]]]) -> bool:
         if not made or not self._watched():

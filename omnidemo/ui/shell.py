@@ -85,7 +85,7 @@ class Shell:
         if (self.target.value, self.drafter.value) != (settings.target, settings.drafter):
             for role, picker in (("target", self.target), ("drafter", self.drafter)):
                 picker.value = getattr(settings, role)
-                picker.choices = pair_choices(services, role, picker.value)
+                picker.choices = [*pair_choices(services, role, picker.value)]
             self.page.config = self.page.get_config_file()
 
     def watch(self) -> None:
