@@ -36,6 +36,7 @@ for command in (
     table_commands.vocabularies,
     trial_commands.equality,
     trial_commands.layers,
+    trial_commands.examples,
     trial_commands.torture,
     guard_commands.ids,
     guard_commands.turns,

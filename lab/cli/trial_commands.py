@@ -141,3 +141,26 @@ def bench_memory(
     )
     if grown > memory.FLAT:
         raise typer.Exit(1)
+
+
+def examples(
+    target: Target = None,
+    drafter: Drafter = None,
+    answers: Annotated[int, typer.Option(min=1, help="Mixed answers before the examples come again.")] = 40,
+    orders: Annotated[int, typer.Option(min=1, help="Orders of these answers.")] = 2,
+    max_new_tokens: Annotated[int, typer.Option(min=2, help="Longest answer.")] = 128,
+    limit: Annotated[int | None, typer.Option(min=1, help="Examples; default: all twelve.")] = None,
+) -> None:
+    """Guess the page's examples ahead, fresh and after mixed answers in the same process, and once more when
+    they were answered. Nothing is timed but the prices that `cost` goes by."""
+    settings = read_settings(target=target, drafter=drafter)
+    from lab.examples import measure, table
+    from omnidemo.serving.pair_loading import build_pair, wait_for_kernels
+
+    pair = build_pair(settings.target, settings.drafter, settings)
+    wait_for_kernels(pair, settings)
+    pair.measure_prices()
+    with collected(
+        measure(pair, settings, answers=answers, orders=orders, length=max_new_tokens, examples=limit)
+    ) as found:
+        typer.echo(table(found))

@@ -1,5 +1,5 @@
-"""What drafts are expected to bring and to cost: the chances of each source, learned over all answers of an
-adapter line, and the price list. The policy `cost` decides by these two alone, so equal states make equal
+"""What drafts are expected to bring and to cost: the chances of each source, learned within an answer, and
+the price list. The policy `cost` decides by these two alone, so equal states make equal
 drafts.
 
 **Chances.** Calibrations give the acceptance of a slot by the drafter's probability; `CopyChances` give it
@@ -91,7 +91,7 @@ class Belief:
 
 
 class CostModel:
-    """The chances of a line, and the prices of its pair. `prices` None: a guess for an unknown pair."""
+    """The chances of an answer, and the prices of its pair. `prices` None: a guess for an unknown pair."""
 
     def __init__(self, prices: PriceList | None = None) -> None:
         self.prices = prices if prices is not None else PriceList.linear()

@@ -40,43 +40,45 @@ def plan_answer(
     cancelled: Callable[[], bool] = lambda: False, begun: Sequence[int] = (),
 ) -> AnswerPlan:  # fmt: skip
     """The plan of an answer that begins now behind `prompt` target ids. The line's prices are corrected now
-    and stay the same within the answer. `note`, `cancelled` and `begun`: as in `Pair.parts`. The pair's lock
-    is held."""
+    and stay the same within the answer. Chances begin anew: those of other answers, at other temperatures and
+    of other kinds, would make its drafts shorter or longer than they should be. `note`, `cancelled` and
+    `begun`: as in `Pair.parts`. The pair's lock is held."""
     line.cost_model.prices.settle()
+    costs = CostModel(line.cost_model.prices)
+    if note:
+        line.cost_model = costs
     method, ends = pair._method(asked.method), pair.map.target.roles.get("end", ())
     return AnswerPlan(
         method, pair.map, ngrams,
         SamplingParams(**{each.name: getattr(asked, each.name) for each in fields(SamplingParams)}),
         randomness_of(asked.seed, method.coupled, len(pair.map.drafters), len(begun)),
         Limits(asked.max_new_tokens, tuple(text for text in asked.stop if text), cancelled, begun),
-        line.policy(asked, note), clock=pair.clock,
+        line.policy(asked, costs), clock=pair.clock,
         backend=pair.make_backend(state.target.cache, state.drafter.cache),
-        copier=_copier(line, asked, method, state, prompt, ends, earlier, note),
+        copier=_copier(costs.copies, asked, method, state, prompt, ends, earlier),
     )  # fmt: skip
 
 
 def _copier(
-    line: DraftingLine, asked: GenerationConfig, method: Method, state: DecodingState, prompt: int,
-    ends: Sequence[int], earlier: Earlier, note: bool,
+    chances: CopyChances, asked: GenerationConfig, method: Method, state: DecodingState, prompt: int,
+    ends: Sequence[int], earlier: Earlier,
 ) -> MemorySource | None:  # fmt: skip
-    """The source of copies; None where nothing is copied. For the policies "cost" and "chance" the line keeps
-    how often copies are right. For other policies nothing is kept, so that a seed repeats an answer."""
+    """The source of copies; None where nothing is copied."""
     if not method.copies or not (asked.copying or not method.drafts):
         return None
-    chances = line.cost_model.copies if asked.draft_policy in ("cost", "chance") else CopyChances()
     text, known = earlier if asked.learn else Earlier()
-    source = MemorySource(state.text, chances if note else deepcopy(chances), ends, prompt, text)
+    source = MemorySource(state.text, chances, ends, prompt, text)
     source.known = known
     return source
 
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """What an answer depends on when it begins: the version that drafts, its `CostModel` (pickled), the
+    """What an answer depends on when it begins: the version that drafts, the prices (pickled), the
     n-grams' clock, and copies of the earlier answers and their continuations."""
 
     version: int
-    known: bytes
+    prices: bytes
     clock: int
     earlier: Earlier
 
@@ -89,7 +91,7 @@ class Beginning:
             line = pair._line(domain)
             version = line.published[0] if line.published else line.version
             earlier = deepcopy(Earlier(pair.copies.of(domain), pair.copies.known(domain)))
-            return cls(version, pickle.dumps(line.cost_model), pair._memory.of(domain).clock, earlier)
+            return cls(version, pickle.dumps(line.cost_model.prices), pair._memory.of(domain).clock, earlier)
 
     @property
     def memory_tokens(self) -> int:
@@ -98,9 +100,8 @@ class Beginning:
 
     @property
     def costs(self) -> CostModel:
-        """A copy of the `CostModel`."""
-        costs: CostModel = pickle.loads(self.known)
-        return costs
+        """A new `CostModel` with a copy of the prices."""
+        return CostModel(pickle.loads(self.prices))
 
     def line(self, pair: Pair, domain: str) -> DraftingLine | None:
         """The weights that drafted the answer; None where another version drafts now. The lock is held."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import deepcopy
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Literal
@@ -31,7 +30,7 @@ from omnidemo.models.adapters.acceptance_head import NumpyHead
 
 @dataclass(slots=True, eq=False)
 class DraftingLine:
-    """The base drafter, or a copy with the adapter of a domain, and the `CostModel` of its drafts."""
+    """The base drafter, or a copy with the adapter of a domain, and the `CostModel` of its newest answer."""
 
     runner: Runner
     version: int = 0
@@ -71,13 +70,13 @@ class DraftingLine:
             return "none"
         if asked.draft_policy == "fixed" and not asked.draft_length:
             return "off"
-        costs = self.cost_model
+        costs = CostModel(self.cost_model.prices)
         pays = costs.pays(costs.best_draft(asked.longest_draft))
         return "on" if pays or asked.draft_policy != "cost" else "alone"
 
-    def policy(self, asked: GenerationConfig, note: bool = True) -> DraftPolicy:
-        """The draft policy of one generation. `note`: whether the line learns from it."""
-        longest, costs = asked.longest_draft, self.cost_model if note else deepcopy(self.cost_model)
+    def policy(self, asked: GenerationConfig, costs: CostModel) -> DraftPolicy:
+        """The draft policy of one generation, which learns into `costs`."""
+        longest = asked.longest_draft
         if asked.draft_policy == "fixed":
             return FixedPolicy(asked.draft_length)
         if asked.draft_policy == "confidence":

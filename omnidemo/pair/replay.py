@@ -20,7 +20,6 @@ from omnidemo.core.config import GenerationConfig
 from omnidemo.core.records import Generation, Round
 from omnidemo.decoding.backend import Acceptance, Draft, Judged, KVCache, Pass
 from omnidemo.decoding.contexts import DrafterContext
-from omnidemo.decoding.cost_model import CostModel
 from omnidemo.decoding.engine import RoundContext, decode
 from omnidemo.decoding.method import Method
 from omnidemo.decoding.state import DecodingState, TargetContext
@@ -41,7 +40,7 @@ class SameAnswer:
     """Tokens per pass of the target of one answer, drafted four times by its policy and first price list.
 
     as_it_was: with all that was learned when the answer began. empty_memory: without earlier answers to copy
-    from. fresh_drafter: with the base weights, no n-grams and a new `CostModel`. nothing_learned: both, as in
+    from. fresh_drafter: with the base weights and no n-grams. nothing_learned: both, as in
     the first answer of a new pair.
     """
 
@@ -124,14 +123,11 @@ class Replay:
         return made
 
     def _drafter(self, without: Without) -> DraftingLine | None:
-        """The weights that draft, with their `CostModel`; None where another version drafts now than when the
+        """The weights that draft, with a new `CostModel`; None where another version drafts now than when the
         answer began. The lock is held."""
         if not without.learning:
             return self._beginning.line(self._pair, self._asked.domain)
-        known = self._beginning.costs
-        fresh = CostModel(known.prices)
-        fresh.copies = fresh.copies if without.memory else known.copies
-        return DraftingLine(self._pair.drafter.runner, cost_model=fresh)
+        return DraftingLine(self._pair.drafter.runner, cost_model=self._beginning.costs)
 
     def _gone(self, line: DraftingLine, without: Without) -> bool:
         """Whether another version drafts now. The lock is held."""

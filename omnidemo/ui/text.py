@@ -11,7 +11,7 @@ TITLE = "OmniDemo"
 PAPER = {"title": "OmniDraft, 2507.02659", "href": "https://arxiv.org/abs/2507.02659"}
 SUBTITLE = (
     "A small model and a memory guess, the big one checks: the same text in fewer steps."
-    " Both guess better while you use it."
+    " Both guess better at what comes again."
 )
 
 # Legend in the order of the page: key of the browser's lines → title, help with the field's term. Each token

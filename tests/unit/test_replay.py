@@ -239,3 +239,21 @@ def test_what_cannot_be_known_is_none(folders: dict[str, str]) -> None:
     pair.publish(9, moved(pair, 0.1))
     pair.generate("duck", max_new_tokens=2)
     assert replay.same_answer() is None, "what drafted is not there any more"
+
+
+@pytest.mark.parametrize("policy", ["chance", "cost"])
+def test_earlier_answers_change_a_draft_by_what_is_copied_alone(folders: dict[str, str], policy: str) -> None:
+    """Chances that answers of other kinds and temperatures have had do not stay."""
+    pair = likely(folders)
+    pair.clock = lambda: 0.0  # so that no round corrects the prices
+    options: dict[str, Any] = {"draft_policy": policy, "max_new_tokens": 40, "temperature": 0.0}
+    alone = options | {"learn": False, "reuse": False}
+    fresh = pair.generate(PROMPTS[0], **alone)
+    for seed, prompt in enumerate([*PROMPTS, *PROMPTS]):
+        pair.generate(prompt, **options | {"temperature": 0.2 + 0.4 * (seed % 3), "seed": seed})
+    again = pair.generate(PROMPTS[0], **alone)
+    assert facts(again.rounds) == facts(fresh.rounds)
+    assert [one.offers for one in again.rounds] == [one.offers for one in fresh.rounds]
+    pair.generate(PROMPTS[0], **options)
+    remembered = pair.generate(PROMPTS[0], **options)
+    assert len(remembered.rounds) < len(fresh.rounds), "its own answer is remembered"

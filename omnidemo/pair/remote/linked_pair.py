@@ -135,7 +135,7 @@ class LinkedPrices(PairPrices):
 
 
 class LinkedPair(Pair):
-    """Drafts here and asks the target at an address. Only n-grams and the `CostModel` learn, because the
+    """Drafts here and asks the target at an address. Only n-grams and the memory learn, because the
     target's distributions are not sent."""
 
     def __init__(

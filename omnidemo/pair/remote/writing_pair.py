@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -82,10 +81,6 @@ class WritingPair(Pair):
             line = self._line(domain)
             line.published = adapter.version, _tensors(weights), _tensors(head), ""  # the app has its digest
             self._swap(domain, line)
-            if not adapter.version:  # the line may have begun anew: take the app's `CostModel`
-                # A copy, because objects from Ray are read-only, with the prices of this machine.
-                line.cost_model = deepcopy(call.knowledge)
-                line.cost_model.prices = self.prices.list
             self._serials[domain] = adapter.serial
 
     def _use(self, domain: str) -> None:
