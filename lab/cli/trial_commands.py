@@ -154,7 +154,7 @@ def examples(
     """Guess the page's examples ahead, fresh and after mixed answers in the same process, and once more when
     they were answered. Nothing is timed but the prices that `cost` goes by."""
     settings = read_settings(target=target, drafter=drafter)
-    from lab.examples import measure, table
+    from lab.examples_again import measure, table
     from omnidemo.serving.pair_loading import build_pair, wait_for_kernels
 
     pair = build_pair(settings.target, settings.drafter, settings)

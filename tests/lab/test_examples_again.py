@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lab.examples import WAYS, measure, table
+from lab.examples_again import WAYS, measure, table
 from omnidemo.core.config import Settings
 from omnidemo.serving.pair_loading import build_pair
 
