@@ -164,7 +164,7 @@ make("play", (host, play) => {
   play.draw = () => {
     const s = play.last,
       busy = play.busy;
-    lead.textContent = `Examples of one topic, answered one after another. ${learned.why || "The small model learns from them; *Adaptation* shows the answers one by one."}`;
+    lead.textContent = `Examples of one topic, answered one after another. ${learned.why || "The small model learns from them, and they stand below one by one."}`;
     start.hidden = busy;
     stop.hidden = !busy;
     stop.disabled = Boolean(play.stopping && busy);
