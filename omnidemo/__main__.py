@@ -107,7 +107,7 @@ def generate(
         raise
     if as_json:
         conditions = getattr(pair, "conditions", "") or conditions_of(
-            pair.target.runner, settings.dtype, settings.quantization, weights_digest(pair.target.folder)
+            pair.target.runner, settings.dtype, weights_digest(pair.target.folder)
         )
         generation = replace(generation, conditions=conditions)
         about = {"target": pair.target.name, "drafter": pair.drafter.name, "options": asked.model_dump()}

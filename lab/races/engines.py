@@ -103,12 +103,11 @@ class TransformersEngine:
 
         chosen = Settings.model_validate_json(settings)
         torch.set_num_threads(threads)
-        place, spread = pick_device(chosen.device)
+        place = pick_device(chosen.device)
         with quietly():
             source = open_source(resolve(target, chosen).where, hub=chosen.trust_hub)
             dtype = pick_dtype(chosen.dtype, place, source.config)
-            model = source.weights(place, spread, dtype, None)
-            self._runner = TransformersRunner(model if spread else model.to(place))
+            self._runner = TransformersRunner(source.weights(dtype).to(place))
         self._cache = self._runner.new_cache()
         size = sum({one.data_ptr(): one.nbytes for one in self._runner.weights().values()}.values())
         weights = f"{str(dtype).removeprefix('torch.')}, {size / 1e6:.0f} MB"

@@ -125,7 +125,7 @@ class Race:
             where = resolve(target, self._settings).where
             own = gguf_file(where, hub=self._settings.trust_hub) if is_gguf(where) else None
             paths = list(dict.fromkeys([*([own] if own is not None else []), *files]))
-            on_cpu = pick_device(self._settings.device)[0] == "cpu"
+            on_cpu = pick_device(self._settings.device) == "cpu"
             if find_spec("llama_cpp") is None:
                 self.left_out.append("llama.cpp is not installed; `pip install llama-cpp-python` adds it")
             elif not on_cpu:
@@ -217,10 +217,9 @@ def run(order: RaceRequest, settings: Settings) -> Iterator[Stage | Race]:
         raise ValueError(f"there is no peer {unknown[0]!r}; choose from {', '.join(PEERS)}, or none")
     race = Race(order, settings)
     yield from race.run()
-    place, spread = pick_device(settings.device)
     about = {
         "command": order.command,
-        **facts(torch.device("cuda" if spread else place)),
+        **facts(torch.device(pick_device(settings.device))),
         "threads": race.threads,
     }
     said = {

@@ -35,12 +35,12 @@ def waits(runner: Runner) -> bool:
     return _able(runner) == "cpu" and compile_kernels.kernels() is None
 
 
-def conditions_of(runner: Runner, dtype: str, quantization: str, digest: str) -> str:
+def conditions_of(runner: Runner, dtype: str, digest: str) -> str:
     """Everything that a target's numbers, and so a seeded answer, depend on: how its passes are computed,
-    their device and dtype, how its weights were rounded or packed (the settings `dtype` and `quantization`),
-    the arithmetic of products where it is not the dtype, and a digest of its weights."""
+    their device and dtype, how its weights were rounded (the setting `dtype`), the arithmetic of products
+    where it is not the dtype, and a digest of its weights."""
     own = str(runner.dtype).removeprefix("torch.")
-    asked = (dtype, quantization, arithmetic_of(runner))
+    asked = (dtype, arithmetic_of(runner))
     form = "-in-".join([*(name for name in asked if name not in ("auto", "", own)), own])
     return ".".join([kind_of(runner), str(runner.device), form, digest]).rstrip(".")
 

@@ -15,7 +15,6 @@ from omnidemo.core import resources
 from omnidemo.core.catalogue_file import entries, entry_of
 from omnidemo.core.config import Arithmetic, Settings
 from omnidemo.models import model_files, names
-from omnidemo.models.folder_model import BYTES
 from omnidemo.models.gguf import sources
 from omnidemo.models.gguf.gguf_facts import GgufFile, about
 from omnidemo.models.gguf.places import Walk
@@ -85,7 +84,7 @@ def list_models(settings: Settings, scan: bool = True) -> list[ModelCard]:
     """Models on this machine, bundled ones first, then models that can be had. `scan`: look for GGUF files
     where programs and the settings keep them; otherwise only those of the settings are listed."""
     settings = names.known_settings(settings)
-    place, *widths = place_and_widths(settings)
+    place, width = place_and_width(settings)
     free = model_files.free_memory(place)
     cards, known = list[ModelCard](), set[str]()
     pair = (settings.target, settings.drafter)
@@ -99,19 +98,15 @@ def list_models(settings: Settings, scan: bool = True) -> list[ModelCard]:
         if one is not None and one.name not in {file.name for file in files}
     ]
     for name, entry in entries().items():
-        width = widths[entry["role"] == "drafter"]
         if name.startswith("bundled/"):
             cards.append(_bundled(entry, width))
         elif "known" not in entry or entry["known"] not in {file.name for file in files}:
             cards.append(_listed(entry, width, free, settings))
     packed = settings.arithmetic if settings.packed and place == "cpu" else None
-    cards += [_file(one, widths[0], place, packed) for one in files]
+    cards += [_file(one, width, place, packed) for one in files]
     known = {card.name for card in cards}
-    others = dict(zip(pair, widths, strict=True))
-    others |= {name: widths[0] for name in cached if name not in others}
-    cards += [
-        _other(name, width, free, settings.trust_hub) for name, width in others.items() if name not in known
-    ]
+    others = dict.fromkeys([*pair, *cached])
+    cards += [_other(name, width, free, settings.trust_hub) for name in others if name not in known]
     return sorted(cards, key=_order)
 
 
@@ -123,14 +118,14 @@ def _order(card: ModelCard) -> tuple[int, ...]:
     return (1, card.type == "safetensors") if here else (3,) if card.availability == "unusable" else (2,)
 
 
-def place_and_widths(settings: Settings) -> tuple[str, float, float]:
-    """(the device, bytes of a target's weight, bytes of a drafter's weight)."""
+def place_and_width(settings: Settings) -> tuple[str, int]:
+    """(the device, bytes of a weight)."""
     try:
-        place, _ = pick_device(settings.device)
+        place = pick_device(settings.device)
     except ModelError:  # a wrong device is reported where a model is loaded, with its own sentence
         place = "cpu"
     width = DTYPES[settings.dtype].itemsize if settings.dtype in DTYPES else 4 if place == "cpu" else 2
-    return place, BYTES.get(settings.quantization, width), width
+    return place, width
 
 
 def _bundled(entry: dict[str, Any], width: float) -> ModelCard:
@@ -199,7 +194,7 @@ def _sentence(text: str) -> str:
 
 def _listed(entry: dict[str, Any], width: float, free: int, settings: Settings) -> ModelCard:
     name, parameters = entry["name"], int(entry["parameters"])
-    packed = "known" in entry and settings.packed and place_and_widths(settings)[0] == "cpu"
+    packed = "known" in entry and settings.packed and place_and_width(settings)[0] == "cpu"
     weights = entry["bytes"] * OF_FILE if packed else parameters * width
     availability, why = _availability(name, weights, free, bool(entry.get("gated")), settings.trust_hub)
     facts = ", ".join(

@@ -10,7 +10,6 @@ import torch
 
 from omnidemo.backends import compile_kernels
 from omnidemo.backends.fused_llama import FusedLlama
-from omnidemo.backends.runner import ModelError
 from omnidemo.backends.weight_arena import Packed
 from omnidemo.core.config import ARITHMETIC, Arithmetic
 from omnidemo.core.config.refusals import explained
@@ -55,20 +54,14 @@ class GgufModel:
         tokenizer, ends = read_tokenizer(self._header.metadata, self.files.parent)
         return tokenizer, read_vocabulary(tokenizer, ends, by_name=False)
 
-    def weights(
-        self, place: str, device_map: str | None, dtype: torch.dtype, quantization: str | None
-    ) -> Any:
+    def weights(self, dtype: torch.dtype) -> Any:
         """The weights as plain numbers: exact in float32, rounded in any other dtype."""
-        if quantization:
-            raise ModelError(f"{self.name} is quantized already; leave quantization off")
         if dtype != torch.float32:
             log.warning(
                 "%s is rounded to %s here, so what it writes may differ from what its file says",
                 self.name,
                 dtype,
             )
-        if device_map is not None:
-            raise ModelError(f"{self.name} cannot be spread over several devices; choose one, such as cuda:0")
         self._check_unchanged()
         with LOADING:
             return build_model(self._header, self.config, dtype)
@@ -96,7 +89,7 @@ class GgufModel:
         return runner
 
     def _in_float32(self) -> Any:
-        return self.weights("cpu", None, torch.float32, None)
+        return self.weights(torch.float32)
 
     def _check_unchanged(self) -> None:
         """ModelError where the file has changed since its header was read."""

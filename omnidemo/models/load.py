@@ -16,10 +16,10 @@ import torch
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.runner import ModelError, Runner
 from omnidemo.core.config import ARITHMETIC, GREEDY, Arithmetic, Manner
-from omnidemo.core.config.refusals import first_line
+from omnidemo.core.config.refusals import explained
 from omnidemo.decoding.sampling import as_tensor
 from omnidemo.models import model_files
-from omnidemo.models.folder_model import BYTES, FolderModel, Quantization, check_quantization
+from omnidemo.models.folder_model import FolderModel
 from omnidemo.models.gguf_model import GgufModel
 from omnidemo.models.memory_need import check_room, least_need, whole_need
 from omnidemo.models.model_files import Progress
@@ -51,10 +51,8 @@ class ModelSource(Protocol):
 
     def tokenizer(self) -> tuple[Any, Vocabulary]: ...
 
-    def weights(
-        self, place: str, device_map: str | None, dtype: torch.dtype, quantization: Quantization | None
-    ) -> Any:
-        """A `transformers` model with its weights, on `place` or still on the CPU."""
+    def weights(self, dtype: torch.dtype) -> Any:
+        """A `transformers` model with its weights, on the CPU."""
         ...
 
 
@@ -81,16 +79,13 @@ class LanguageModel:
 
 
 def load_model(
-    name: str, *, device: str = "auto", dtype: str = "auto", quantization: Quantization | None = None,
-    models: str = "", hub: bool = True, progress: Progress | None = None, fast: bool = True,
-    park: bool = False, absent: bool = False, writes: bool = True, packed: bool = False,
-    learning: float = 0.0, arithmetic: Arithmetic = ARITHMETIC,
+    name: str, *, device: str = "auto", dtype: str = "auto", models: str = "", hub: bool = True,
+    progress: Progress | None = None, fast: bool = True, park: bool = False, absent: bool = False,
+    writes: bool = True, packed: bool = False, learning: float = 0.0, arithmetic: Arithmetic = ARITHMETIC,
 ) -> LanguageModel:  # fmt: skip
-    """Load `name`: "bundled/large", a folder, a Hub id, or a GGUF file by any name of `gguf/sources.py`.
+    """Load `name`: "bundled/large", a folder, a Hub id, or a GGUF file by any name of `names.py`.
 
-    device: auto, cpu, cuda, cuda:N, mps, or a device map of accelerate ("balanced"). dtype: auto, float32,
-    bfloat16, float16. quantization: "4bit" or "8bit" weights through bitsandbytes, for targets on CUDA (a
-    drafter's have to stay trainable). models: as in
+    device: auto, cpu, cuda, cuda:N or mps. dtype: auto, float32, bfloat16, float16. models: as in
     `gguf_file`. hub: whether downloads are allowed. fast: whether passes may be compiled or recorded. park:
     compute nothing here (`ParkedModel`). absent: as `park`, without weights. writes: as a target, whose
     settings for generating count. packed: compiled passes read a GGUF file's weights as they are packed.
@@ -99,49 +94,46 @@ def load_model(
     where it waits for that. ModelError, one sentence, also where memory is too small (`memory_need.py`).
     """
     report = progress or (lambda stage, fraction: None)
-    place, device_map = pick_device(device)
-    check_quantization(quantization, place)
+    place = pick_device(device)
     report("files", 0.0)
-    # the least share of its files' bytes in memory; quantized weights usually come from two bytes a number
-    share = BYTES[quantization] / 2 if quantization else 0.5 if dtype in ("bfloat16", "float16") else 1.0
-    given: Any = {
-        "models": models, "hub": hub, "progress": report, "share": share, "packed": packed,
-    }  # fmt: skip
-    source = open_source(name, free=None if absent else model_files.free_memory(place), **given)
+    # the least share of its files' bytes in memory
+    share = 0.5 if dtype in ("bfloat16", "float16") else 1.0
+    free = None if absent else model_files.free_memory(place)
+    source = open_source(name, models=models, hub=hub, progress=report, free=free, share=share, packed=packed)
     check_settings(name := source.name, source.files if writes else None)
     number = pick_dtype(dtype, place, source.config)
-    free = model_files.free_memory(place)
-    wide = _computes_in_float32(name, number, place, source.config, source.parameters, free)
-    width = BYTES[quantization] if quantization else 4 if wide else number.itemsize
+    room = model_files.free_memory(place)
+    wide = _computes_in_float32(name, number, place, source.config, source.parameters, room)
+    width = 4 if wide else number.itemsize
     able = packed and fast and not park and (place, number) == ("cpu", torch.float32)
     own = source.packed_bytes if able else None
-    kept = 2 if own and arithmetic == "int8" else 4 if wide else number.itemsize  # of keys and values
+    kept = 2 if own and arithmetic == "int8" else width  # of keys and values
     needs = own or source.parameters * width, source.config, kept
     need = least_need(*needs, learning)
     if not absent:
-        check_room(name, need, whole_need(*needs), free, place, bool(own))
+        check_room(name, need, whole_need(*needs), room, place, bool(own))
     report("tokenizers", 0.0)
-    tokenizer, vocabulary = _checked_tokenizer(source)
+    tokenizer, vocabulary = source.tokenizer()
+    if isinstance(tokenizer.chat_template, dict) and "default" not in tokenizer.chat_template:
+        log.warning("%s has chat templates for other uses alone, and is used without one", name)
+        tokenizer.chat_template = None
     report("weights", 0.0)
-    with _weights_explained(name, f"it needs {need} and {place} had {free / 1e9:.1f} GB"):
+    with _weights_explained(name, f"it needs {need} and {place} had {room / 1e9:.1f} GB"):
         if absent:
             runner: Runner = absent_model(source.config, number)
         elif own and isinstance(source, GgufModel):
             runner = source.packed(report, arithmetic)
         else:
-            runner = _read(source, (place, device_map), number, wide, quantization, fast, park)
+            runner = _read(source, place, number, wide, fast, park)
     if not (park or absent):
         _probe(name, runner, vocabulary)
     report("weights", 1.0)
-    return _described(source, tokenizer, vocabulary, runner)
-
-
-def _checked_tokenizer(source: ModelSource) -> tuple[Any, Vocabulary]:
-    tokenizer, vocabulary = source.tokenizer()
-    if isinstance(tokenizer.chat_template, dict) and "default" not in tokenizer.chat_template:
-        log.warning("%s has chat templates for other uses alone, and is used without one", source.name)
-        tokenizer.chat_template = None
-    return tokenizer, vocabulary
+    return LanguageModel(
+        name=name, tokenizer=tokenizer, vocabulary=vocabulary.within(runner.rows), runner=runner,
+        context=runner.max_positions, parameters=runner.parameters, memory_bytes=_bytes(runner),
+        device=runner.device, dtype=runner.dtype, folder=source.files, chat=bool(tokenizer.chat_template),
+        learns=source.learns, config=source.config, manner=source.manner,
+    )  # fmt: skip
 
 
 @contextmanager
@@ -149,34 +141,13 @@ def _weights_explained(name: str, sizes: str) -> Iterator[None]:
     """Turn errors of reading weights into a ModelError of one sentence. `sizes`: the memory that they need
     and that there was."""
     try:
-        yield
-    except ModelError:
+        with explained(f"the weights of {name} cannot be used", "download or save the model again"):
+            yield
+    except ModelError as error:
+        cause = error.__cause__
+        if isinstance(cause, MemoryError) or re.search("allocate|out of memory", str(cause)):
+            raise ModelError(f"{name} ran out of memory: {sizes}; choose a smaller model") from cause
         raise
-    except (MemoryError, RuntimeError, OSError, ValueError) as error:
-        if isinstance(error, MemoryError) or "allocate" in str(error) or "out of memory" in str(error):
-            raise ModelError(f"{name} ran out of memory: {sizes}; choose a smaller model") from error
-        raise ModelError(
-            f"the weights of {name} cannot be used ({first_line(error)}); download or save the model again"
-        ) from error
-
-
-def _described(source: ModelSource, tokenizer: Any, vocabulary: Vocabulary, runner: Runner) -> LanguageModel:
-    return LanguageModel(
-        name=source.name,
-        tokenizer=tokenizer,
-        vocabulary=vocabulary.within(runner.rows),
-        runner=runner,
-        context=runner.max_positions,
-        parameters=runner.parameters,
-        memory_bytes=_bytes(runner),
-        device=runner.device,
-        dtype=runner.dtype,
-        folder=source.files,
-        chat=bool(tokenizer.chat_template),
-        learns=source.learns,
-        config=source.config,
-        manner=source.manner,
-    )
 
 
 def _bytes(runner: Runner) -> int:
@@ -199,42 +170,31 @@ def open_source(
     return FolderModel(name, model_files.find(name, hub=hub, progress=progress, free=free, share=share))
 
 
-def _read(
-    source: ModelSource, places: tuple[str, str | None], dtype: torch.dtype, wide: bool,
-    quantization: Quantization | None, fast: bool, park: bool,
-) -> Runner:  # fmt: skip
+def _read(source: ModelSource, place: str, dtype: torch.dtype, wide: bool, fast: bool, park: bool) -> Runner:
     """A runner of weights that are not packed. `wide`: compute in float32."""
-    place, device_map = places
-    spread = device_map is not None or bool(quantization)
-    model = source.weights(place, device_map, dtype, quantization)
-    if not spread:
-        model = model.to(place, torch.float32) if wide else model.to(place)
+    model = source.weights(dtype)
+    model = model.to(place, torch.float32) if wide else model.to(place)
     model = model.eval().requires_grad_(False)
     try:
-        return ParkedModel(model, fast) if park else make_runner(model, fast, spread=spread)
+        return ParkedModel(model, fast) if park else make_runner(model, fast)
     except ValueError as error:
         raise ModelError(f"{source.name}: {error}") from error
 
 
-def pick_device(device: str) -> tuple[str, str | None]:
-    """(device or device map, device map or None). `auto` is cuda, mps or cpu, and several GPUs share a
-    model."""
+def pick_device(device: str) -> str:
+    """The device; `auto` is cuda, mps or cpu. ModelError for one that is unknown or not there."""
     if device == "auto":
-        if torch.cuda.device_count() > 1:
-            return "auto", "auto"
         other = "mps" if torch.backends.mps.is_available() else "cpu"
-        return "cuda" if torch.cuda.is_available() else other, None
-    if device in ("balanced", "balanced_low_0", "sequential"):
-        return device, device
+        return "cuda" if torch.cuda.is_available() else other
     if not re.fullmatch(r"cpu|(cuda|mps)(:\d+)?", device):
-        raise ModelError(f"device {device!r} is unknown; use auto, cpu, cuda, cuda:N, mps or balanced")
+        raise ModelError(f"device {device!r} is unknown; use auto, cpu, cuda, cuda:N or mps")
     kind, _, index = device.partition(":")
     there = {"cpu": 1, "cuda": torch.cuda.device_count(), "mps": int(torch.backends.mps.is_available())}
     if int(index or 0) >= there[kind]:
         raise ModelError(
             f"this machine has no device {device!r} that torch can use; set OMNIDEMO_DEVICE=auto"
         )
-    return device, None
+    return device
 
 
 def pick_dtype(dtype: str, place: str, config: Any) -> torch.dtype:

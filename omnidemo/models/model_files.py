@@ -12,11 +12,12 @@ from typing import Any
 import torch
 from huggingface_hub import snapshot_download
 from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 
 from omnidemo.backends.runner import ModelError
 from omnidemo.core import resources
 from omnidemo.core.asset_files import ASSETS
+from omnidemo.core.config.refusals import explained
 from omnidemo.models.fetching.hub_downloads import (
     REFUSED,
     Progress,
@@ -34,6 +35,7 @@ BUNDLED = ASSETS / "models"
 WANTED = ["*.json", "*.safetensors", "*.model", "*.txt", "*.jinja", "*.tiktoken"]
 UNWANTED = ["*/*", "consolidated*", "training_args*"]
 RESTORE = "`git checkout assets/models` brings them back in a checkout, installing OmniDemo again elsewhere"
+PICKLES = (".bin", ".pt", ".pth", ".ckpt")
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "vocab.txt")
 # factor for activations and the fused copy of a layer; `memory_need.py` counts conversations
 MARGIN = 1.2
@@ -71,14 +73,6 @@ def find(
 def local_folder(name: str) -> Path | None:
     """The folder of a bundled or local model; None for a possible Hub id. ModelError for a missing folder,
     and for an impossible name."""
-    try:
-        return _local_folder(name)
-    except (OSError, RuntimeError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise ModelError(f"{name[:120]} cannot be looked at ({why}); check the path") from error
-
-
-def _local_folder(name: str) -> Path | None:
     if name.startswith("bundled/"):
         folder = BUNDLED / name.removeprefix("bundled/")
         if not (folder / "config.json").exists():
@@ -88,54 +82,44 @@ def _local_folder(name: str) -> Path | None:
                 f" lost, {RESTORE}"
             )
         return folder
-    path = Path(name).expanduser()
-    if path.is_dir():
-        return path
+    with explained(f"{name[:120]} cannot be looked at", "check the path"):
+        path = Path(name).expanduser()
+        if name and path.is_dir():
+            return path
     if path.is_absolute() or name.startswith((".", "~")) or not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name):
         raise ModelError(
-            f"there is no folder {name[:120]}, and it is no Hub id such as Qwen/Qwen2.5-0.5B-Instruct; check"
-            " the spelling"
+            f"there is no folder {name[:120]!r}, and it is no Hub id such as Qwen/Qwen2.5-0.5B-Instruct;"
+            " check the spelling"
         )
     return None
 
 
 def check_files(name: str, folder: Path) -> None:
     """ModelError unless the folder has a configuration, safetensors weights and a tokenizer."""
-    for path in (folder / "config.json", folder / "tokenizer.json", *weight_files(folder)):
+    weights = weight_files(folder)
+    for path in (folder / "config.json", folder / "tokenizer.json", *weights):
         if is_pointer(path):
             raise ModelError(f"{path.name} of {name} {POINTER}")
-    if not (folder / "config.json").exists() and (folder / "adapter_config.json").exists():
-        raise ModelError(
-            f"{name} is an adapter alone; merge it into the model that it was trained for, and save that"
-        )
+    pickles = sorted(path.name for path in folder.glob("*") if path.suffix in PICKLES)
+    missing = missing_shards(folder)
+    why = ""
     if not (folder / "config.json").exists():
-        raise ModelError(
-            f"{name} has no config.json; give the folder of a model saved with `save_pretrained`"
+        why = "has no config.json; give the folder of a model saved with `save_pretrained`"
+        if (folder / "adapter_config.json").exists():
+            why = "is an adapter alone; merge it into the model that it was trained for, and save that"
+    elif not weights and pickles:
+        why = (
+            f"has its weights only as a pickle ({pickles[0]}), which can run code when it is opened; convert"
+            " them with `save_pretrained(folder, safe_serialization=True)` where you trust them"
         )
-    if not weight_files(folder):
-        pickles = [
-            path.name
-            for pattern in ("*.bin", "*.pt", "*.pth", "*.ckpt")
-            for path in sorted(folder.glob(pattern))
-        ]
-        if pickles:
-            raise ModelError(
-                f"{name} has its weights only as a pickle ({pickles[0]}), which can run code when it is"
-                " opened; convert them with `save_pretrained(folder, safe_serialization=True)` where you"
-                " trust them"
-            )
-        raise ModelError(
-            f"{name} has no safetensors weights; choose a repository or folder that has, as most models do"
-            " by now"
-        )
-    if missing := missing_shards(folder):
-        raise ModelError(
-            f"{name} lacks {missing[0]}, one of its weight files; download or save the model again"
-        )
-    if not any((folder / file).exists() for file in TOKENIZER_FILES):
-        raise ModelError(
-            f"{name} has no tokenizer; save one beside the weights with `tokenizer.save_pretrained(folder)`"
-        )
+    elif not weights:
+        why = "has no safetensors weights; choose a repository or folder that has, as most models do by now"
+    elif missing:
+        why = f"lacks {missing[0]}, one of its weight files; download or save the model again"
+    elif not any((folder / file).exists() for file in TOKENIZER_FILES):
+        why = "has no tokenizer; save one beside the weights with `tokenizer.save_pretrained(folder)`"
+    if why:
+        raise ModelError(f"{name} {why}")
 
 
 def weight_files(folder: Path) -> list[Path]:
@@ -172,28 +156,17 @@ def shapes(folder: Path) -> list[tuple[str, list[int]]]:
     """(dtype in safetensors' terms, shape) of each weight. ModelError for a damaged file."""
     found: list[tuple[str, list[int]]] = []
     for path in weight_files(folder):
-        try:
-            with safe_open(path, "pt") as opened:
-                slices = [opened.get_slice(name) for name in opened.keys()]  # noqa: SIM118
-                found += [(one.get_dtype(), one.get_shape()) for one in slices]
-        except (SafetensorError, OSError) as error:
-            raise ModelError(
-                f"the weights file {path.name} in {folder} is damaged; download or save the model again"
-            ) from error
+        what = f"the weights file {path.name} in {folder} is damaged"
+        with explained(what, "download or save the model again"), safe_open(path, "pt") as opened:
+            slices = [opened.get_slice(name) for name in opened.keys()]  # noqa: SIM118
+            found += [(one.get_dtype(), one.get_shape()) for one in slices]
     return found
 
 
 def free_memory(device: str) -> int:
     """Free bytes of a device: a GPU's own memory, else the machine's."""
-    if device.startswith("cuda") or (
-        ":" not in device and device not in ("cpu", "mps") and torch.cuda.is_available()
-    ):
-        devices = (
-            [int(device.partition(":")[2] or 0)]
-            if device.startswith("cuda")
-            else range(torch.cuda.device_count())
-        )
-        return sum(torch.cuda.mem_get_info(index)[0] for index in devices)
+    if device.startswith("cuda"):
+        return torch.cuda.mem_get_info(int(device.partition(":")[2] or 0))[0]
     return resources.free_memory()
 
 

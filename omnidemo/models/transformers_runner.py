@@ -109,7 +109,7 @@ class TransformersRunner:
         self.model = model.eval()
         self.max_positions = context_limit(model.config)
         self.rows = token_rows(model)
-        self.parameters = int(model.num_parameters())  # as they were before 4-bit weights were packed
+        self.parameters = int(model.num_parameters())
         self.device, self.dtype = model.device, model.dtype
         check_cache(type(model), model.config)
         self.states: Tensor | None = None  # what the output layer read in the newest pass [1, rows, H]
@@ -241,12 +241,10 @@ class TransformersCache:
         return self.length
 
 
-def make_runner(model: Any, fast: bool, spread: bool = False) -> Runner:
-    """The fastest runner for a model of `transformers`. fast: passes may be compiled or recorded. spread: the
-    model lies on several devices. ValueError for a model that can neither draft nor verify. A runner for
-    another family gets its branch here."""
-    # On a GPU the fused forward pays too, but a model spread over several keeps accelerate's hooks.
-    if not spread and FusedLlama.fits(model.config):
+def make_runner(model: Any, fast: bool) -> Runner:
+    """The fastest runner for a model of `transformers`. fast: passes may be compiled or recorded. ValueError
+    for a model that can neither draft nor verify. A runner for another family gets its branch here."""
+    if FusedLlama.fits(model.config):
         return FusedLlama(model, fast)
     runner = TransformersRunner(model)
     check_boundaries(runner)

@@ -45,8 +45,7 @@ def build_pair(
     if large is None:
         large_at = resolve(target, settings)
         large = load_model(
-            large_at.where, quantization=settings.quantization or None, packed=settings.packed,
-            arithmetic=settings.arithmetic,
+            large_at.where, packed=settings.packed, arithmetic=settings.arithmetic,
             learning=0.0 if settings.training in ("off", "inline") else LEARNING,
             progress=reporter("target", 0.0, 0.6, large_at.name),
             device=settings.device, **settings.loading,

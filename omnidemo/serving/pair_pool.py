@@ -155,7 +155,7 @@ class PairPool:
         pair, digest = self.ready(target, drafter)[0], self._places[self._key(target, drafter)].digest
         if isinstance(pair, RemotePair):
             return f"{pair.where}.{digest}".rstrip(".")
-        return conditions_of(pair.target.runner, self.settings.dtype, self.settings.quantization, digest)
+        return conditions_of(pair.target.runner, self.settings.dtype, digest)
 
     @contextmanager
     def using(self, target: str, drafter: str) -> Iterator[tuple[Pair, TrainerPool]]:

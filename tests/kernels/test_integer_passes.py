@@ -97,7 +97,7 @@ def test_the_arithmetic_is_told(tmp_path: Path) -> None:
     runner = integers_of(path)
     assert choice.described(target=runner)["target_arithmetic"] == "int8"
     assert choice.arithmetic_of(runner) == "int8"
-    assert "int8" in choice.conditions_of(runner, "auto", "", "digest")
+    assert "int8" in choice.conditions_of(runner, "auto", "digest")
 
 
 @pytest.mark.parametrize("kind", TWO_BYTES)

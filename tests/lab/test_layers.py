@@ -110,7 +110,7 @@ def test_a_wrong_way_of_computing_is_named_by_its_part(
 
 def test_packed_weights_are_those_of_the_file_and_their_products_are_numpys(packed: Path) -> None:
     runner: Any = load_model(str(packed), device="cpu", packed=True).runner
-    reference = open_source(str(packed)).weights("cpu", None, torch.float32, None).eval()
+    reference = open_source(str(packed)).weights(torch.float32).eval()
     found = reports(runner, reference)
     assert [one.passes for one in found] == [
         f"packed weights, {arithmetic}" for arithmetic in ("float32", "int8")

@@ -244,11 +244,6 @@ def test_chat_compare_traffic_and_learning(
     assert {card.name for card in services.models()} <= {zero.target, zero.drafter}
 
 
-def test_quantized_weights_are_refused(zero: Settings) -> None:
-    with pytest.raises(ValueError, match="OMNIDEMO_QUANTIZATION"):
-        zero_gpu.start(zero.model_copy(update={"quantization": "4bit"}))
-
-
 def test_files_that_stop_answers_lie_where_the_next_start_sweeps(pair: ZeroPair) -> None:
     assert pair._stops.parent == temporary_folder()
 

@@ -64,8 +64,7 @@ class Settings(LearningSettings):
     models: str = Field("", description=
         "Folder of the models that OmniDemo fetches; empty: omnidemo/models in the user's cache folder.")
     method: str = Field("ngram-exact", description="Decoding method at start.")
-    device: str = Field("auto", description=
-        "auto, cpu, cuda, cuda:N, mps, or a device map such as `balanced`.")
+    device: str = Field("auto", description="auto, cpu, cuda, cuda:N or mps.")
     dtype: str = Field("auto", description=
         "auto, float32, bfloat16 or float16; auto is float32 on a CPU, the model's own elsewhere. On a CPU"
         " the others round the weights; Llama, Qwen2 and Qwen3 shapes compute in float32 where there is"
@@ -73,8 +72,6 @@ class Settings(LearningSettings):
     backend: Literal["auto", "reference"] = Field("auto", description=
         "What makes the rounds: reference is plain torch, one pass at a time; auto is compiled code on a CPU"
         " and recorded passes on CUDA, where a model has them.")
-    quantization: Literal["", "4bit", "8bit"] = Field("", description=
-        "Weights of the target through bitsandbytes; CUDA only, not on ZeroGPU.")
     compact: Literal["auto", "neither"] = Field("auto", description=
         "Whether CPU passes read fewer bytes (Llama shapes): a drafter's weights are rounded to bfloat16, a"
         " target's are read as its GGUF file packs them, else in bfloat16 where that is exact.")

@@ -10,8 +10,6 @@ SIGN = "SPACES_ZERO_GPU"  # set by ZeroGPU
 # defaults: the bundled pair is not worth a GPU call
 TARGET, DRAFTER = "Qwen/Qwen2.5-7B-Instruct", "JackFram/llama-68m"
 
-PACKED = "ZeroGPU serves no quantized weights; leave OMNIDEMO_QUANTIZATION empty"
-
 
 def on() -> bool:
     return os.environ.get(SIGN, "").lower() in ("1", "t", "true")

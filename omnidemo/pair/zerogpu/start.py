@@ -10,7 +10,7 @@ from omnidemo.models.names import resolve
 from omnidemo.pair.pair import Pair
 from omnidemo.pair.remote.messages import Call, Message
 from omnidemo.pair.zerogpu.gpu_pair import FixedPair, answer, seconds
-from omnidemo.pair.zerogpu.sign import PACKED, names
+from omnidemo.pair.zerogpu.sign import names
 from omnidemo.pair.zerogpu.zero_pair import Write, ZeroPair
 
 _started: tuple[FixedPair, Write] | None = None
@@ -26,8 +26,6 @@ def start(settings: Settings) -> Settings:
         raise ValueError(
             "ZeroGPU needs the package spaces, which a Gradio Space brings along; run `pip install spaces`"
         ) from error
-    if settings.quantization:
-        raise ValueError(PACKED)
     target, drafter = names(settings)
     place = "cuda" if settings.device == "auto" else settings.device
     models = [
