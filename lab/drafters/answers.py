@@ -8,11 +8,13 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
-from lab.drafters.batched import LOOPS, BatchedWriter, Order
 from lab.drafters.prompt_sets import Prompt, in_turns
-from lab.drafters.shards import Answer, done, order_of, save
+from lab.drafters.shards import done, save
+from lab.drafters.training.pause import hold
+from omnidemo.backends.batched_writer import LOOPS, Answer, BatchedWriter, Order, order_of
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.core.config import Manner
 from omnidemo.models.chat_template import Speller
@@ -81,7 +83,8 @@ def write_answers(
     runner.threads = 1  # a process each keeps a core busier than threads that wait for each other
     loops, positions = (0, 1024) if wanted.both else (LOOPS, 512)
     writer = BatchedWriter(
-        runner, model.vocabulary.roles["end"], rows, positions, wanted.labels, loops, pause
+        runner, model.vocabulary.roles["end"], rows, positions, wanted.labels, loops,
+        partial(hold, pause),
     )  # fmt: skip
     revision = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip()
     facts = {

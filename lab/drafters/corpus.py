@@ -9,8 +9,9 @@ from typing import Any
 
 from lab.drafters.prompt_sets import everything, training
 from lab.drafters.rows import Chat, chat_of
-from lab.drafters.shards import Answer, read_shards
+from lab.drafters.shards import read_shards
 from lab.drafters.spelling import Spelling
+from omnidemo.backends.batched_writer import Answer
 from omnidemo.models.chat_template import Speller
 from omnidemo.models.load import open_source
 from omnidemo.vocabulary.vocabulary import Vocabulary

@@ -12,9 +12,10 @@ import torch
 from numpy.typing import NDArray
 from transformers import AutoModelForCausalLM
 
-from lab.drafters.shards import Answer
 from lab.drafters.spelling import Spelling
+from omnidemo.backends.batched_writer import Answer
 from omnidemo.core.records import Trace
+from omnidemo.decoding.tracing import labelled_trace
 from omnidemo.learning.distill.losses import Positions, positions, spelled
 from omnidemo.learning.distill.trace_agreement import agreement
 from omnidemo.models import model_files
@@ -45,30 +46,9 @@ def trace_of(answer: Answer, spelling: Spelling) -> tuple[Trace, int] | None:
     """The trace that an answer would have left behind, and how many of its drafter ids are the prompt's; None
     for one that the drafter cannot spell."""
     assert answer.labels is not None and answer.probs is not None
-    found = spelling.spell(answer.prompt, answer.ids)
-    if not found.owners:
-        return None
-    drafters = np.array(spelling.map.drafters)
-    named, probs = answer.labels, answer.probs
-    top = np.where((named >= 0) & (named < len(drafters)), drafters[np.clip(named, 0, len(drafters) - 1)], -1)
-    may = np.array(spelling.map.may_draft)
-    top = np.where((top >= 0) & may[top], top, -1)
-    n = len(answer.ids)
-    starts, lengths = np.zeros(n, np.int32), np.zeros(n, np.int32)
-    starts[found.owners] = found.starts[:-1]
-    lengths[found.owners] = np.diff(found.starts)
-    # what has no direct map last: padding points at the first
-    order = np.argsort(top < 0, axis=1, kind="stable")
-    own = np.where(named == np.array(answer.ids)[:, None], probs, 0.0).sum(1)
-    top, probs = np.take_along_axis(top, order, 1), np.take_along_axis(probs, order, 1)
-    lengths[top[:, 0] < 0] *= lengths[top[:, 0] < 0] > 1
-    trace = Trace(
-        drafter_ids=np.array(found.ids, np.int32), starts=starts, lengths=lengths, accepted=np.zeros(n, bool),
-        p=own.astype(np.float32),
-        top_ids=top.astype(np.int32), top_p=np.where(top >= 0, probs, 0.0).astype(np.float32),
-        temperature=answer.temperature,
-    )  # fmt: skip
-    return trace, found.first
+    return labelled_trace(
+        spelling.map, answer.prompt, answer.ids, answer.labels, answer.probs, answer.temperature
+    )
 
 
 @torch.inference_mode()

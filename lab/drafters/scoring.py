@@ -9,8 +9,8 @@ from lab.drafters.ceilings import Prices, times
 from lab.drafters.corpus import few, read_answers, vocabulary_of
 from lab.drafters.guesses import Guesses, guess, load_drafter
 from lab.drafters.score import agreement_table, change_table, speed_table
-from lab.drafters.shards import Answer
 from lab.drafters.spelling import Spelling
+from omnidemo.backends.batched_writer import Answer
 from omnidemo.vocabulary.vocabulary import Vocabulary
 
 

@@ -8,41 +8,16 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from zipfile import ZIP_LZMA, ZipFile
 
 import numpy as np
-from numpy.typing import NDArray
+
+from omnidemo.backends.batched_writer import Answer, order_of
 
 Prompts = Callable[[str, str], list[int]]  # from set and id to a prompt's ids
 WHOLE = 255  # a probability of 1
-
-
-@dataclass(slots=True)
-class Answer:
-    """What was written to the prompt `id` of a set. `labels` [tokens, K] are the most probable tokens at each
-    place, `probs` their probabilities at temperature 1; −1 and 0 where there are fewer. Without labels it is
-    a text that people wrote. `reason`: end, length or loop."""
-
-    set: str
-    id: str
-    temperature: float
-    reason: str
-    prompt: list[int]
-    ids: list[int]
-    labels: NDArray[np.int32] | None = None
-    probs: NDArray[np.float32] | None = None
-    penalty: float = 1.0
-
-    @property
-    def order(self) -> str:
-        return order_of(self.set, self.id, self.temperature)
-
-
-def order_of(name: str, prompt: str, temperature: float) -> str:
-    return f"{name}/{prompt}/{'drawn' if temperature > 0 else 'greedy'}"
 
 
 def hash_of(ids: Sequence[int]) -> int:

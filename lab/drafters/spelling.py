@@ -11,19 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omnidemo.decoding.contexts import DrafterContext
+from omnidemo.decoding.tracing import NoCache
 from omnidemo.vocabulary.vocabulary import Vocabulary
 from omnidemo.vocabulary.vocabulary_map import VocabularyMap
 
 LABELS = 8  # most labels of a position
 WHOLE = 65535  # the sum of a position's labels, as integers
-
-
-class _NoCache:
-    """What a context asks of a cache where nothing is computed."""
-
-    length, max_positions = 0, 1 << 30
-
-    def trim(self, length: int) -> None: ...
 
 
 @dataclass(slots=True)
@@ -55,7 +48,7 @@ class Spelling:
     ) -> Spelled:
         """`labels` and `probs` [answer, K]: the target's most probable tokens; without them each position has
         one label, what is there."""
-        cache: Any = _NoCache()
+        cache: Any = NoCache()
         context = DrafterContext(cache, self.map)
         context.start(prompt, 0)
         first = len(context.ids)

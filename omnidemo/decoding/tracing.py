@@ -4,6 +4,7 @@ passes."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -103,6 +104,61 @@ class Tracer:
             first_ids=first_ids,
             first_p=first_p,
         )
+
+
+class NoCache:
+    """What a context asks of a cache where nothing is computed."""
+
+    length, max_positions = 0, 1 << 30
+
+    def trim(self, length: int) -> None: ...
+
+
+def labelled_trace(
+    vocabulary: VocabularyMap, prompt: Sequence[int], ids: Sequence[int], labels: np.ndarray,
+    probs: np.ndarray, temperature: float = 0.0,
+) -> tuple[Trace, int] | None:  # fmt: skip
+    """The trace of an answer of which only the most probable tokens `labels` [n, K] (−1: padding) and their
+    raw probabilities [n, K] were kept, and how many of its drafter ids are the prompt's; None for one that
+    the drafter cannot spell."""
+    cache: Any = NoCache()
+    context = DrafterContext(cache, vocabulary)
+    context.start(prompt, 0)
+    first = len(context.ids)
+    context.follow(ids)
+    ends, n = dict(context.alignment), len(ids)
+    bounds = np.array([ends.get(len(prompt) + place, -1) for place in range(n + 1)])
+    spelled = (bounds[:-1] > 0) & (bounds[1:] > bounds[:-1])
+    if not spelled.any():
+        return None
+    drafters, may = np.array(vocabulary.drafters), np.array(vocabulary.may_draft)
+    known = (labels >= 0) & (labels < len(drafters))
+    top = np.where(known, drafters[np.clip(labels, 0, len(drafters) - 1)], -1)
+    top = np.where((top >= 0) & may[top], top, -1)
+    # what has no direct map last: padding points at the first
+    order = np.argsort(top < 0, axis=1, kind="stable")
+    sorted_top, sorted_probs = np.take_along_axis(top, order, 1), np.take_along_axis(probs, order, 1)
+    lengths = np.where(spelled, np.diff(bounds), 0)
+    lengths[(sorted_top[:, 0] < 0) & (lengths == 1)] = 0
+    rows, places = np.nonzero(known)
+    firsts, size = vocabulary.first_tokens(labels[rows, places]), len(vocabulary.targets)
+    begins = firsts >= 0
+    keys, which = np.unique(rows[begins] * size + firsts[begins], return_inverse=True)
+    sums = np.bincount(which, weights=probs[rows, places][begins], minlength=len(keys))
+    first_ids, first_p = _rows_of(keys // size, keys % size, sums, n, labels.shape[1])
+    trace = Trace(
+        drafter_ids=np.array(context.ids, np.int32),
+        starts=np.where(spelled, bounds[:-1], 0).astype(np.int32),
+        lengths=lengths.astype(np.int32),
+        accepted=np.zeros(n, bool),
+        p=np.where(labels == np.array(ids)[:, None], probs, 0.0).sum(1).astype(np.float32),
+        top_ids=sorted_top.astype(np.int32),
+        top_p=np.where(sorted_top >= 0, sorted_probs, 0.0).astype(np.float32),
+        temperature=temperature,
+        first_ids=first_ids,
+        first_p=first_p,
+    )
+    return trace, first
 
 
 def _rows_of(

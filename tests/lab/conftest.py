@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lab.drafters.corpus import vocabulary_of
-from lab.drafters.shards import Answer
+from omnidemo.backends.batched_writer import Answer
 from tests.support.postgres import postgres_server  # noqa: F401  (a fixture)
 
 

@@ -13,8 +13,8 @@ from lab.drafters.ceilings import WAYS, Prices, simulate, times
 from lab.drafters.corpus import vocabulary_of
 from lab.drafters.guesses import Guesses, guess, load_drafter, trace_of
 from lab.drafters.score import agreement_table, change_table, count_rounds, scores, speed_table
-from lab.drafters.shards import Answer
 from lab.drafters.spelling import Spelling
+from omnidemo.backends.batched_writer import Answer
 
 PRICES = Prices({1: 4.0, 2: 5.0, 4: 6.0}, step=0.1)
 

@@ -9,13 +9,13 @@ import pytest
 import torch
 
 from lab.drafters.answers import Wanted, by_set, work
-from lab.drafters.batched import Order
 from lab.drafters.guesses import guess
 from lab.drafters.prompt_sets import Prompt
 from lab.drafters.rows import CHANNELS, Chat, pack, write_rows
-from lab.drafters.shards import Answer, done, order_of, read_shards, save
+from lab.drafters.shards import done, read_shards, save
 from lab.drafters.spelling import LABELS, WHOLE, Spelling
 from lab.drafters.training.training_llama import labels_of
+from omnidemo.backends.batched_writer import Answer, Order, order_of
 from omnidemo.core.config import Manner
 from omnidemo.models.load import open_source
 from omnidemo.vocabulary.vocabulary import Vocabulary

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from lab.drafters.batched import LEAST, BatchedWriter, Order
-from lab.drafters.training import pause
 from omnidemo.backends import compile_kernels
+from omnidemo.backends.batched_writer import LEAST, BatchedWriter, Order
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.models.load import load_model
 from tests.support.gguf_files import tiny_model, write_gguf
@@ -90,20 +87,15 @@ def test_nothing_is_added_to_the_machine_code(runner: FusedLlama) -> None:
     assert compile_kernels._sums(folder).keys() == before.keys()
 
 
-def test_nothing_is_written_while_somebody_measures(
-    runner: FusedLlama, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file, looks = tmp_path / "quiet", list[bool]()
-    file.touch()
+def test_who_holds_the_writer_up_may_end_it(runner: FusedLlama) -> None:
+    steps = iter(range(5))
 
-    def look(seconds: float) -> None:
-        looks.append(file.exists())
-        if len(looks) == 3:
-            file.unlink()
+    def hold() -> None:
+        if next(steps) == 3:
+            raise TimeoutError
 
-    monkeypatch.setattr(pause, "time", SimpleNamespace(sleep=look, monotonic=time.monotonic))
-    (answer,) = BatchedWriter(runner, (), 1, positions=64, pause=file).write([(PROMPTS[0], [order(0)])])
-    assert looks == [True] * 3 and len(answer.ids) == 12
+    with pytest.raises(TimeoutError):
+        list(BatchedWriter(runner, (), 1, positions=64, hold=hold).write([(PROMPTS[0], [order(0)])]))
 
 
 def test_an_answer_ends_with_its_end_token_at_its_length_or_in_a_loop(runner: FusedLlama) -> None:

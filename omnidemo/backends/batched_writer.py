@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import takewhile
 from operator import eq
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lab.drafters.shards import Answer
-from lab.drafters.training.pause import hold
 from omnidemo.backends import compile_kernels
 from omnidemo.backends.call_layout import SPAN
 from omnidemo.backends.fused_llama import FusedLlama
@@ -46,6 +43,32 @@ class Order:
 
 
 @dataclass(slots=True)
+class Answer:
+    """What was written to the prompt `id` of a set. `labels` [tokens, K] are the most probable tokens at each
+    place, `probs` their probabilities at temperature 1; −1 and 0 where there are fewer. Without labels it is
+    a text that people wrote. `reason`: end, length or loop."""
+
+    set: str
+    id: str
+    temperature: float
+    reason: str
+    prompt: list[int]
+    ids: list[int]
+    labels: NDArray[np.int32] | None = None
+    probs: NDArray[np.float32] | None = None
+    penalty: float = 1.0
+
+    @property
+    def order(self) -> str:
+        return order_of(self.set, self.id, self.temperature)
+
+
+def order_of(name: str, prompt: str, temperature: float) -> str:
+    """The name of an answer: of its set, of its prompt there, and how it is written."""
+    return f"{name}/{prompt}/{'drawn' if temperature > 0 else 'greedy'}"
+
+
+@dataclass(slots=True)
 class _Row:
     order: Order
     prompt: list[int]
@@ -66,21 +89,21 @@ class _Waiting:
 class BatchedWriter:
     """Writes answers of a model with compiled passes in rows of `rows`, with prompts and answers of at most
     `positions` tokens. `labels`: most of them at a token. `loops`: how often a group of tokens may come
-    before the answer ends; 0: for ever. `pause`: nothing is computed while this file exists. ValueError for a
-    model without compiled passes."""
+    before the answer ends; 0: for ever. `hold`: called before each pass; it may wait, and what it raises ends
+    the work. ValueError for a model without compiled passes."""
 
     def __init__(
         self, runner: FusedLlama, ends: Iterable[int], rows: int = 48, positions: int = 1024,
-        labels: int = 4, loops: int = LOOPS, pause: Path | None = None,
+        labels: int = 4, loops: int = LOOPS, hold: Callable[[], object] = lambda: None,
     ) -> None:  # fmt: skip
         passes = runner.passes
         if passes is None or not compile_kernels.wait():
             why = compile_kernels.failure() or "it is not on a CPU"
             raise ValueError(f"its passes cannot be compiled ({why}); many answers are written by such alone")
         # here, where there is machine code: see there
-        from lab.drafters.batched_pass import step
+        from omnidemo.backends.batched_pass import step
 
-        self.runner, self.passes, self.compiled, self.pause = runner, passes, step, pause
+        self.runner, self.passes, self.compiled, self.hold = runner, passes, step, hold
         self.ends, self.positions, self.labels, self.loops = frozenset(ends), positions, labels, loops
         # one of each row, and one for a prompt that is read
         capacity, halves = -(-positions // SPAN) * SPAN, runner.arithmetic == "int8"
@@ -113,7 +136,7 @@ class BatchedWriter:
             active = [(slot, row) for slot, row in enumerate(self.slots) if row is not None]
             if not active:
                 return
-            hold(self.pause)
+            self.hold()
             self._step(active)
             for number, (slot, row) in enumerate(active):
                 self._choose(row, self.logits[number], self.stats[number])
@@ -141,7 +164,7 @@ class BatchedWriter:
         """Read a prompt once, for all that is to be written to it."""
         if len(prompt) + max(order.length for order in orders) > self.positions:
             return
-        hold(self.pause)
+        self.hold()
         buffer = self.caches[-1]
         # every prompt begins as the one before: with the chat template's words
         known = len(list(takewhile(bool, map(eq, self.read, prompt[:-1]))))
