@@ -92,8 +92,8 @@ STORE = (
 TABLES = {f"storage/{name}.py" for name in STORE}
 KERNELS = files_in("backends/kernels")
 ONLY_IN = {
-    "numba": KERNELS | {"backends/compile_kernels.py"},
-    "omnidemo.backends.kernels": KERNELS | {"backends/compile_kernels.py"},
+    "numba": KERNELS | {"backends/batched_pass.py", "backends/compile_kernels.py"},
+    "omnidemo.backends.kernels": KERNELS | {"backends/batched_pass.py", "backends/compile_kernels.py"},
     "sqlalchemy": TABLES | files_in("storage/migrations"),
     "alembic": {"storage/database.py", "storage/connections.py"} | files_in("storage/migrations"),
     "peft": {"learning/distill/learner.py", "learning/distill/distiller.py"},
