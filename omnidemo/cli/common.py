@@ -21,6 +21,7 @@ from pydantic import ValidationError
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Column, Table
+from rich.text import Text
 from typer.core import TyperGroup
 
 from omnidemo.core.config import Settings, of_kubernetes, shortened
@@ -135,11 +136,12 @@ def show(
 ) -> None:
     """Print a table on stdout, wide enough for every column in a file or a pipe, and a note on stderr."""
     if lines:
-        first, *others = (Column(heading, overflow="fold") for heading in headings)
+        # Text, because names and categories of others may look like markup.
+        first, *others = (Column(Text(heading), overflow="fold") for heading in headings)
         first.no_wrap = not sys.stdout.isatty()  # names must stay whole for copying
-        table = Table(first, *others, box=None, title=title)
+        table = Table(first, *others, box=None, title=title and Text(title, style="table.title"))
         for line in lines:
-            table.add_row(*line)
+            table.add_row(*map(Text, line))
         Console(width=None if sys.stdout.isatty() else 160).print(table)
         typer.echo(note, err=True, nl=bool(note))
 
@@ -250,7 +252,8 @@ def log_to_stderr() -> None:
 
 
 def progress(bars: bool = True, stays: bool = True) -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    named = TextColumn("{task.description}", markup=False)
+    columns = (named, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     return Progress(*columns, console=Console(stderr=True), disable=not bars, transient=not stays)
 
 

@@ -33,7 +33,7 @@ def fetch(
 
     entry = fetchable(name)
     columns = (
-        rich.TextColumn("{task.description}"), rich.BarColumn(), rich.DownloadColumn(),
+        rich.TextColumn("{task.description}", markup=False), rich.BarColumn(), rich.DownloadColumn(),
         rich.TransferSpeedColumn(), rich.TimeRemainingColumn(),
     )  # fmt: skip
     bars = sys.stderr.isatty()

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from omnidemo.core.catalogue_file import entry_of
-from omnidemo.core.config import COOLEST, GREEDY, SAMPLING, GenerationConfig, Manner, shortened
+from omnidemo.core.config import GREEDY, SAMPLING, GenerationConfig, Manner, shortened
 
 log = logging.getLogger(__name__)
 SETTINGS_FILE = "generation_config.json"
@@ -98,8 +98,6 @@ def _numbers(said: Mapping[str, Any], where: str, names: Mapping[str, str] | Non
         try:
             if isinstance(value, bool) or not isinstance(value, (int, float)):
                 raise ValueError("no number")
-            if name == "temperature" and 0 < value < COOLEST:  # how some files write greedy decoding
-                value = 0
             if isinstance(value, float):
                 value = float(f"{value:.7g}")  # a header has four bytes for it: 0.2, not 0.20000000298
             if name == "top_k" and value == -1:  # how some files switch it off

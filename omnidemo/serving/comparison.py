@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from omnidemo.core.config import SAMPLING
+from omnidemo.core.config import SAMPLING, GenerationConfig
 from omnidemo.core.records import Generation, Prompt
 from omnidemo.decoding.methods import BASELINE, METHODS, make_method
 from omnidemo.pair.in_turns import Budget, Stopped, in_turns
@@ -134,11 +134,12 @@ class _Lanes:
         self._pair, self._lanes, self._domain, self._cancelled = pair, lanes, domain, cancelled
         self._sampling = {name: options[name] for name in SAMPLING if name in options}
         self._fixed: dict[str, Any] = {"learn": False, "reuse": False, "cancelled": cancelled}
-        self._tokens, self.temperature, self._seed = max_new_tokens, temperature, seed
+        self._tokens, self._seed = max_new_tokens, seed
+        self.temperature = GenerationConfig.of(temperature=temperature).temperature
         self._options = {
             **options,
             "max_new_tokens": max_new_tokens,
-            "temperature": temperature,
+            "temperature": self.temperature,
             "seed": seed,
         }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ from omnidemo.core.answer_figures import FIGURES
 from omnidemo.core.private_folders import replacing
 from omnidemo.storage.tables import FILTERS, PAIRS, REQUESTS, ROUNDS, STEPS, columns_of, conditions, figure
 
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet runs text that begins with one of these
+# A spreadsheet runs text that begins so. Some skip white space first, and read full-width signs as plain ones.
+FORMULA = re.compile(r"[\t\r\n]|\s*[=+\-@\uFF1D\uFF0B\uFF0D\uFF20]")
 UNITS = {
     "created_at": "created_at_utc", "time_to_first_token": "time_to_first_token_seconds",
     "engine_overhead": "engine_overhead_share", "block_efficiency": "block_efficiency_tokens_per_round",
@@ -89,7 +91,7 @@ def csv_cell(value: Any) -> Any:
     """A value as a cell; text that a spreadsheet would take for a formula gets a leading apostrophe."""
     if isinstance(value, (dict, list)):
         value = json.dumps(value, ensure_ascii=False, sort_keys=True)
-    return "'" + value if isinstance(value, str) and value.startswith(FORMULA) else value
+    return "'" + value if isinstance(value, str) and FORMULA.match(value) else value
 
 
 def _others(table: Table, *taken: str) -> dict[str, Any]:

@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 
 from omnidemo import load_pair
+from omnidemo.cli.common import progress, show
 from omnidemo.core.config import Settings
 from omnidemo.serving.measuring.adapt import plan_checkpoints
 from omnidemo.serving.measuring.prompt_files import hold_out
@@ -313,6 +314,15 @@ def test_adapt_goes_on_from_its_storage_and_export_has_it_all(
         "frogs",
         "requests, rounds or steps",
     )
+
+
+def test_texts_of_others_are_no_markup(capsys: pytest.CaptureFixture[str]) -> None:
+    show(("[b]method", "is"), [("[/b]", "[red]x"), ("a", "[link=x]")], "note", "[/i] title")
+    shown = capsys.readouterr().out
+    assert all(text in shown for text in ("[b]method", "[/b]", "[red]x", "[link=x]", "[/i] title"))
+    with progress() as bar:
+        bar.add_task("[/b] [red]x", total=1)
+    assert "[/b] [red]x" in capsys.readouterr().err
 
 
 def test_held_out_prompts_are_never_traffic() -> None:

@@ -73,8 +73,10 @@ def test_answers_are_the_pairs_own_and_recorded(app: tuple[Services, Any]) -> No
         text(client.chat.completions.create(model="omnidemo", messages=SUM, temperature=0, stream=True))
         == plain.text
     )
+    least = client.chat.completions.create(model="omnidemo", messages=SUM, temperature=1e-8)
+    assert least.choices[0].message.content == plain.text
     rows = services.store.requests(limit=None)
-    assert [row["kind"] for row in rows] == ["api", "api"] and rows[0]["prompt"] == SUM[0]["content"]
+    assert [row["kind"] for row in rows] == ["api"] * 3 and rows[0]["prompt"] == SUM[0]["content"]
     assert {row["session"] for row in rows} == {Visitors(services.settings.storage).name_of_key("sesame")}
 
 
@@ -213,7 +215,7 @@ def test_what_does_not_fit_the_window_is_a_wrong_request(app: tuple[Services, An
             model="omnidemo", messages=[{"role": "user", "content": "duck " * 4000}]
         ),
         lambda: client.completions.create(model="omnidemo", prompt="duck " * 4000),
-        lambda: client.chat.completions.create(model="omnidemo", messages=SUM, temperature=1e-6),
+        lambda: client.chat.completions.create(model="omnidemo", messages=SUM, temperature=-1e-6),
         lambda: client.chat.completions.create(
             model="omnidemo", messages=SUM, extra_body={"omnidemo": {"method": "magic"}}
         ),

@@ -678,6 +678,8 @@ HOSTILE = [
     "naïve 🙂",
     "plain",
 ]
+LEADING = ["\n=1+1", "\nx", " =1+1", "\u3000@x", *(sign + "1+1" for sign in "\uff1d\uff0b\uff0d\uff20")]
+HOSTILE += LEADING  # programs skip white space, and read full-width signs as their own
 
 
 @both
@@ -687,7 +689,9 @@ def test_csv_opens_in_pandas_and_hostile_cells_are_escaped(store, tmp_path):
     path = tmp_path / "new" / "requests.csv"
     assert store.export_csv("requests", path) == len(HOSTILE)
     table = pd.read_csv(path)
-    assert list(table["prompt"]) == ["'" + text if text[0] in "=+-@\t\r" else text for text in HOSTILE]
+    assert list(table["prompt"]) == [
+        "'" + text if text[0] in "=+-@\t\r" or text in LEADING else text for text in HOSTILE
+    ]
     assert table["alpha"].tolist() == [-0.5] * len(HOSTILE)
     assert table["tokens"].dtype == np.int64
     assert pd.to_datetime(table["created_at_utc"]).dt.tz is not None

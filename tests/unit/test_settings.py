@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from omnidemo.cli.common import check_environment, read_settings
+from omnidemo.cli.common import check_environment, read_settings, sentence
 from omnidemo.core.config import Settings
 
 
@@ -67,3 +67,18 @@ def test_every_empty_variable_counts_as_not_given(monkeypatch: pytest.MonkeyPatc
     found = Settings()
     assert found == plain and found.storage == Path("storage")
     assert not found.model_fields_set  # some defaults depend on what was given
+
+
+def test_a_backup_in_the_storage_folder_is_refused_through_links_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = tmp_path / "data"
+    (storage / "below").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(storage)
+    monkeypatch.setenv("OMNIDEMO_STORAGE", str(storage))
+    for copy in ("data", "link", "data/../data", "link/below", "data/not there yet"):
+        with pytest.raises(ValueError, match="name a folder outside it") as refused:
+            Settings(backup=str(tmp_path / copy))
+        assert "OMNIDEMO_BACKUP" in sentence(refused.value)
+    for copy in (".", "datas", "copies"):
+        assert Settings(backup=str(tmp_path / copy)).backup == str(tmp_path / copy)

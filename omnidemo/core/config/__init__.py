@@ -2,7 +2,6 @@
 change while it runs (`controls.py`)."""
 
 from omnidemo.core.config.answer_options import (
-    COOLEST,
     GREEDY,
     SAMPLING,
     GenerationConfig,
@@ -28,7 +27,7 @@ from omnidemo.core.config.settings import (
 )
 
 __all__ = [
-    "ARITHMETIC", "COOLEST", "DEFAULT", "DRAFTER", "DRAFTING", "EMBEDDED_TARGET", "GREEDY", "REAL_DRAFTER",
+    "ARITHMETIC", "DEFAULT", "DRAFTER", "DRAFTING", "EMBEDDED_TARGET", "GREEDY", "REAL_DRAFTER",
     "SAMPLING", "Arithmetic", "GenerationConfig", "Manner", "ModelError", "Settings", "changed", "check_text",
     "of_kubernetes", "option_named", "option_of", "otherwise", "refusal", "shortened", "shown_by", "type_of",
 ]  # fmt: skip

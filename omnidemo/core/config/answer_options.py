@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 
 from omnidemo.core.config.refusals import check_text, refusal
 
-COOLEST = 1e-3  # least temperature above 0: far below it a division leaves float32
+COOLEST = 1e-3  # a lower temperature counts as 0: far below it a division leaves float32
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,7 @@ def _texts(value: Any) -> Any:
 
 
 def _temperature(value: float) -> float:
-    if 0 < value < COOLEST:
-        raise ValueError(f"0, which is greedy decoding, or {COOLEST:g} and more")
-    return value
+    return 0.0 if value < COOLEST else value  # how some programs ask for greedy decoding
 
 
 # types with limits, which the settings share

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import SettingsConfigDict
 
 from omnidemo.core.config.answer_options import (
@@ -106,7 +106,8 @@ class Settings(LearningSettings):
     database_url: str = Field("", description=
         "Database: SQLite inside the storage folder, or an URL such as postgresql://user@host/name.")
     backup: str = Field("", description=
-        "Folder that receives a copy of the SQLite database and adapters, such as /data on a Space.")
+        "Folder outside the storage that receives a copy of the SQLite database and adapters, such as /data"
+        " on a Space.")
     keep_text: bool = Field(True, description=
         "Store prompts and answers in the history; false: figures alone (sessions can opt out of either by"
         " themselves).")
@@ -190,6 +191,16 @@ class Settings(LearningSettings):
     @classmethod
     def _at_home(cls, value: Any) -> Any:
         return type(value)(os.path.expanduser(value))
+
+    @field_validator("backup")
+    @classmethod
+    def _outside(cls, value: str, info: ValidationInfo) -> str:
+        copy, storage = Path(value).resolve(), info.data.get("storage")
+        if value and storage and storage.resolve() in (copy, *copy.parents):
+            raise ValueError(
+                f"a copy in the storage folder ({storage}) would be lost with it; name a folder outside it"
+            )
+        return value
 
     @property
     def folders(self) -> list[str]:
