@@ -15,7 +15,7 @@ from omnidemo.core.answer_figures import FIGURES
 from omnidemo.core.private_folders import replacing
 from omnidemo.storage.tables import FILTERS, PAIRS, REQUESTS, ROUNDS, STEPS, columns_of, conditions, figure
 
-# A spreadsheet runs text that begins so. Some skip white space first, and read full-width signs as plain ones.
+# A spreadsheet runs text that begins so; some skip white space first, and read full-width signs as plain ones
 FORMULA = re.compile(r"[\t\r\n]|\s*[=+\-@\uFF1D\uFF0B\uFF0D\uFF20]")
 UNITS = {
     "created_at": "created_at_utc", "time_to_first_token": "time_to_first_token_seconds",
