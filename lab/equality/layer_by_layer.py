@@ -101,7 +101,7 @@ def check(settings: Settings, text: str) -> Iterator[Stage | LayerReport]:
 
 
 def _reference(target: LanguageModel, where: str, settings: Settings) -> Any:
-    source = open_source(where, hub=settings.trust_hub, models=settings.models, packed=settings.packed)
+    source = open_source(where, hub=settings.trust_hub, models=settings.models)
     needs, free = (4.0 * source.parameters, source.config, 4), model_files.free_memory("cpu")
     check_room(f"{target.name} in float32", least_need(*needs), whole_need(*needs), free, "cpu", False)
     return source.weights(torch.float32).eval()

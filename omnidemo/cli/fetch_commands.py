@@ -29,9 +29,8 @@ def fetch(
     from rich.console import Console
 
     from omnidemo.models.fetching import fetch as fetching
-    from omnidemo.models.fetching.fetchable import fetchable
 
-    entry = fetchable(name)
+    entry = fetching.fetchable(name)
     columns = (
         rich.TextColumn("{task.description}", markup=False), rich.BarColumn(), rich.DownloadColumn(),
         rich.TransferSpeedColumn(), rich.TimeRemainingColumn(),
@@ -53,10 +52,11 @@ def fetch(
 
 
 def _list(settings: Settings) -> None:
-    from omnidemo.models.fetching.fetchable import begun, fetchables, where
+    from omnidemo.models.fetching.fetch import begun, where
+    from omnidemo.models.gguf import identity
 
     lines = []
-    for entry in fetchables():
+    for entry in identity.files():
         path, half = where(entry, settings), begun(entry, settings)
         there = str(path) if path else f"{half / 1e6:,.0f} MB of it are here" if half else "can be fetched"
         lines.append([entry.name, entry.title, f"{entry.bytes / 1e6:,.0f} MB", entry.licence, there])

@@ -13,7 +13,7 @@ CATALOG = ASSETS / "catalog.json"
 
 @cache
 def entries() -> dict[str, dict[str, Any]]:
-    """The entries by name. `short`, `sha256`: of a file that can be fetched (`models/fetching/fetchable.py`);
+    """The entries by name. `short`, `sha256`: of a file that can be fetched (`models/gguf/identity.py`);
     `sampling`: the model's manner, with a sentence on its source (`models/manner.py`); `system`: the system
     prompt of a chat that has none; `default`: the rank among the default targets, `needs`: their bytes of
     memory (`models/names.py`). Of a drafter: `read`, the targets of whose answers it was made, and

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from huggingface_hub import get_token, try_to_load_from_cache
@@ -85,23 +86,20 @@ def list_models(settings: Settings, scan: bool = True) -> list[ModelCard]:
     where programs and the settings keep them; otherwise only those of the settings are listed."""
     settings = names.known_settings(settings)
     place, width = place_and_width(settings)
-    free = model_files.free_memory(place)
-    cards, known = list[ModelCard](), set[str]()
+    free, walk = model_files.free_memory(place), Walk()
     pair = (settings.target, settings.drafter)
-    files, cached, walk = list[GgufFile](), list[str](), Walk()
+    files, cached = list[GgufFile](), list[str]()
     if scan:
         files, cached = sources.installed(settings.folders), model_files.cached_names(walk)
         files += [about(walk.cut)] if walk.cut else []
-    files += [
-        one
-        for one in map(sources.seen, pair)
-        if one is not None and one.name not in {file.name for file in files}
+    seen = {file.name for file in files}
+    files += [one for one in map(sources.seen, pair) if one is not None and one.name not in seen]
+    here = {file.name for file in files}
+    cards = [
+        _bundled(entry, width) if name.startswith("bundled/") else _listed(entry, width, free, settings)
+        for name, entry in entries().items()
+        if entry.get("known") not in here
     ]
-    for name, entry in entries().items():
-        if name.startswith("bundled/"):
-            cards.append(_bundled(entry, width))
-        elif "known" not in entry or entry["known"] not in {file.name for file in files}:
-            cards.append(_listed(entry, width, free, settings))
     packed = settings.arithmetic if settings.packed and place == "cpu" else None
     cards += [_file(one, width, place, packed) for one in files]
     known = {card.name for card in cards}
@@ -124,8 +122,18 @@ def place_and_width(settings: Settings) -> tuple[str, int]:
         place = pick_device(settings.device)
     except ModelError:  # a wrong device is reported where a model is loaded, with its own sentence
         place = "cpu"
-    width = DTYPES[settings.dtype].itemsize if settings.dtype in DTYPES else 4 if place == "cpu" else 2
-    return place, width
+    return place, DTYPES[settings.dtype].itemsize if settings.dtype in DTYPES else 4 if place == "cpu" else 2
+
+
+def _folder(name: str, folder: Path, width: float) -> dict[str, Any]:
+    """What a model's folder says for its card. ModelError where a file is missing or damaged."""
+    model_files.check_files(name, folder)
+    parameters, config = model_files.count_parameters(folder), None
+    with suppress(Exception):  # anything can be in it; said where it is loaded
+        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+    memory, talk = _memory(parameters * width, config, width)
+    size = model_files.size_of(folder)
+    return {"parameters": parameters, "memory_bytes": memory, "bytes": size, "conversation_bytes": talk}
 
 
 def _bundled(entry: dict[str, Any], width: float) -> ModelCard:
@@ -133,23 +141,16 @@ def _bundled(entry: dict[str, Any], width: float) -> ModelCard:
     folder = model_files.BUNDLED / name.removeprefix("bundled/")
     title = f"{entry['title']} · {entry['tokenizer']}"
     try:
-        model_files.check_files(name, folder)
+        found = _folder(name, folder, width)
         config = json.loads((folder / "config.json").read_text())
-        parameters = model_files.count_parameters(folder)
     except ValueError:  # a ModelError, or JSON that is none
         note = f"Its weights are absent or damaged; {model_files.RESTORE}."
         return ModelCard(name, title, role, None, None, "missing", note, "bundled")
+    size, words = found["parameters"] / 1e6, config["vocab_size"]
+    note = f"{size:.1f} million parameters, {words:,} tokens; trained on text that this project generates."
     title = f"{title}, {config['num_hidden_layers']} layers"
-    note = (
-        f"{parameters / 1e6:.1f} million parameters, {config['vocab_size']:,} tokens; trained on text that"
-        " this project generates."
-    )
-    size = model_files.size_of(folder)
-    memory, talk = _memory(parameters * width, AutoConfig.from_pretrained(folder), width)
-    return ModelCard(
-        name, title, role, parameters, memory, "bundled", note, "bundled", "safetensors", size,
-        "Apache-2.0", conversation_bytes=talk,
-    )  # fmt: skip
+    about: dict[str, Any] = {"availability": "bundled", "note": note, "source": "bundled"}
+    return ModelCard(name, title, role, licence="Apache-2.0", **about, **found)
 
 
 def _memory(weights: float, config: Any, width: float) -> tuple[int, int]:
@@ -172,16 +173,16 @@ def _file(one: GgufFile, width: float, place: str, packed: Arithmetic | None) ->
     need = memory if one.config is None else least_need(weights, one.config, kept).total
     availability: Availability = "unusable" if one.reason else "cached"
     note = _sentence(one.reason)
-    if not one.reason:
+    if not one.reason and place == "cpu" and need > all_of_it:
+        availability = "too big"
+        note = (
+            f"Needs about {need / 1e9:.1f} GB, and this machine has {all_of_it / 1e9:.1f} GB; take a smaller"
+        )
+        note += " model."
+    elif not one.reason:
         facts = [f"{_size(one.parameters)} parameters", one.architecture, f"{one.tokens:,} tokens"]
-        note = _sentence(", ".join([*facts, *([] if one.chat else ["no chat template"])]))
-        note += f" {_sentence(one.note)}" if one.note else ""
-        if place == "cpu" and need > all_of_it:
-            availability = "too big"
-            note = (
-                f"Needs about {need / 1e9:.1f} GB, and this machine has {all_of_it / 1e9:.1f} GB; take a"
-                " smaller model."
-            )
+        facts += [] if one.chat else ["no chat template"]
+        note = f"{_sentence(', '.join(facts))} {_sentence(one.note)}".strip()
     return ModelCard(
         one.name or one.spec, one.title, role, one.parameters or None, memory or None, availability, note,
         one.source, one.type_name or "GGUF", one.bytes or None, one.licence, one.author, talk,
@@ -197,50 +198,38 @@ def _listed(entry: dict[str, Any], width: float, free: int, settings: Settings) 
     packed = "known" in entry and settings.packed and place_and_width(settings)[0] == "cpu"
     weights = entry["bytes"] * OF_FILE if packed else parameters * width
     availability, why = _availability(name, weights, free, bool(entry.get("gated")), settings.trust_hub)
-    facts = ", ".join(
-        [f"{_size(parameters)} parameters", f"licence {entry['licence']}", *filter(None, [entry.get("note")])]
-    )
+    facts = [f"{_size(parameters)} parameters", f"licence {entry['licence']}", entry.get("note")]
     kind = entry["known"].split("-")[-2] if "known" in entry else "safetensors"
     return ModelCard(
-        name, entry["title"], entry["role"], parameters, _memory(weights, None, width)[0],
-        availability, f"{facts}; {why}.",
-        "hub", kind, entry.get("bytes"), entry["licence"], entry.get("author"),
+        name, entry["title"], entry["role"], parameters, _memory(weights, None, width)[0], availability,
+        f"{', '.join(filter(None, facts))}; {why}.", "hub", kind, entry.get("bytes"), entry["licence"],
+        entry.get("author"),
     )  # fmt: skip
 
 
 def _other(name: str, width: float, free: int, hub: bool) -> ModelCard:
     """The card of a local folder, or of a Hub model outside the catalogue."""
+    is_file = sources.is_gguf(name)
     try:
-        if sources.is_gguf(name):
-            with suppress(sources.NotHere):
+        with suppress(sources.NotHere):
+            if is_file:
                 sources.find(name)
-            availability, why = _availability(name, 0, free, False, hub)
-            return ModelCard(name, name, "both", None, None, availability, _sentence(why), "hub", "GGUF")
-        folder = model_files.local_folder(name)
-        if folder is not None:
-            model_files.check_files(name, folder)
-            parameters, config = model_files.count_parameters(folder), None
-            with suppress(Exception):  # anything can be in it; said where it is loaded
-                config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+            elif (folder := model_files.local_folder(name)) is not None:
+                found = _folder(name, folder, width)
+                note = "A folder on this machine."
+                return ModelCard(
+                    name, folder.name, "both", availability="cached", note=note, source="folder", **found
+                )
     except ModelError as error:
         return ModelCard(name, name, "both", None, None, "missing", _sentence(str(error)), "folder")
-    if folder is None:
-        availability, why = _availability(name, 0, free, False, hub)
-        return ModelCard(name, name, "both", None, None, availability, _sentence(why))
-    memory, talk = _memory(parameters * width, config, width)
-    return ModelCard(
-        name, folder.name, "both", parameters, memory, "cached", "A folder on this machine.",
-        "folder", bytes=model_files.size_of(folder), conversation_bytes=talk,
-    )  # fmt: skip
+    availability, why = _availability(name, 0, free, False, hub)
+    kind = "GGUF" if is_file else "safetensors"
+    return ModelCard(name, name, "both", None, None, availability, _sentence(why), "hub", kind)
 
 
 def _availability(name: str, memory: float, free: int, gated: bool, hub: bool) -> tuple[Availability, str]:
-    file = ":" in name  # of a repository: were it here, it would have been found
-    if (
-        not file
-        and isinstance(try_to_load_from_cache(name, "config.json"), str)
-        and model_files.cached_folder(name)
-    ):
+    there = None if ":" in name else try_to_load_from_cache(name, "config.json")  # a file would be found
+    if isinstance(there, str) and model_files.cached_folder(name):
         return "cached", "already on this machine"  # and it may be loaded already, in memory that is not free
     need = memory * model_files.MARGIN
     if need > free:
@@ -248,10 +237,8 @@ def _availability(name: str, memory: float, free: int, gated: bool, hub: bool) -
     if not hub:
         return "missing", "not on this machine, and downloads are switched off"
     if gated and get_token() is None:
-        return (
-            "gated",
-            f"accept its licence at https://huggingface.co/{name.partition(':')[0]} and set HF_TOKEN",
-        )
+        page = f"https://huggingface.co/{name.partition(':')[0]}"
+        return "gated", f"accept its licence at {page} and set HF_TOKEN"
     return "downloadable", "will be downloaded at first use"
 
 

@@ -99,7 +99,7 @@ def load_model(
     # the least share of its files' bytes in memory
     share = 0.5 if dtype in ("bfloat16", "float16") else 1.0
     free = None if absent else model_files.free_memory(place)
-    source = open_source(name, models=models, hub=hub, progress=report, free=free, share=share, packed=packed)
+    source = open_source(name, models=models, hub=hub, progress=report, free=free, share=share)
     check_settings(name := source.name, source.files if writes else None)
     number = pick_dtype(dtype, place, source.config)
     room = model_files.free_memory(place)
@@ -159,12 +159,12 @@ def _bytes(runner: Runner) -> int:
 
 def open_source(
     name: str, *, hub: bool = True, progress: Progress | None = None,
-    free: int | None = None, share: float = 1.0, packed: bool = False, models: str = "",
+    free: int | None = None, share: float = 1.0, models: str = "",
 ) -> ModelSource:  # fmt: skip
     """A model's files, downloaded if need be, without reading weights. `free`: bytes of memory that must hold
-    a `share` of a folder's weight files, or a GGUF file `packed` or in float32. ModelError, one sentence,
-    where the files cannot be had or read."""
-    file = gguf_file(name, hub=hub, progress=progress, free=free, packed=packed, models=models)
+    a `share` of a folder's weight files, or a GGUF file. ModelError, one sentence, where the files cannot be
+    had or read."""
+    file = gguf_file(name, hub=hub, progress=progress, free=free, models=models)
     if file is not None:
         return GgufModel(file)
     return FolderModel(name, model_files.find(name, hub=hub, progress=progress, free=free, share=share))

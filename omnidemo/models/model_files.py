@@ -7,7 +7,6 @@ import json
 import math
 import re
 from pathlib import Path
-from typing import Any
 
 import torch
 from huggingface_hub import snapshot_download
@@ -19,15 +18,11 @@ from omnidemo.core import resources
 from omnidemo.core.asset_files import ASSETS
 from omnidemo.core.config.refusals import explained
 from omnidemo.models.fetching.hub_downloads import (
-    REFUSED,
     Progress,
-    check_variables,
-    fetch,
-    hub_sentence,
-    reporting,
+    download,
 )
 from omnidemo.models.gguf.header import POINTER, is_pointer
-from omnidemo.models.gguf.places import Walk, hub_root, hub_snapshot
+from omnidemo.models.gguf.places import Walk, hub_snapshots
 from omnidemo.models.gguf.sources import is_gguf
 
 BUNDLED = ASSETS / "models"
@@ -65,7 +60,13 @@ def find(
                 f"there is no folder {name}, and no model of the Hub by that name on this machine, and"
                 " downloads are switched off; check the spelling, or allow them with OMNIDEMO_TRUST_HUB=true"
             )
-        folder = _download(name, progress or (lambda stage, fraction: None), free, share)
+        report = progress or (lambda stage, fraction: None)
+
+        def fits(weights: int) -> None:
+            if free is not None:
+                check_memory(name, weights * share, free, "this machine")
+
+        folder = download(name, name, WANTED, UNWANTED, report, fits)
     check_files(name, folder)
     return folder
 
@@ -208,26 +209,5 @@ def cached_folder(name: str) -> Path | None:
 
 def cached_names(walk: Walk | None = None) -> list[str]:
     """Names of the models in the Hub's cache that seem complete; `walk` says whether they are all."""
-    walk, found = walk or Walk(), []
-    for folder in walk.folders(hub_root()):
-        kind, *parts = folder.name.split("--")
-        snapshot = hub_snapshot(folder, walk) if kind == "models" and len(parts) in (1, 2) else None
-        if snapshot and (snapshot / "config.json").exists() and weight_files(snapshot):
-            found.append("/".join(parts))
-    return found
-
-
-def _download(name: str, progress: Progress, free: int | None, share: float) -> Path:
-    options: dict[str, Any] = {"allow_patterns": WANTED, "ignore_patterns": UNWANTED}
-    check_variables(name)
-    try:
-        files = snapshot_download(name, dry_run=True, **options)
-        weights = sum(file.file_size for file in files if file.filename.endswith(".safetensors"))
-        if free is not None:
-            check_memory(name, weights * share, free, "this machine")
-        missing = [(file.filename, file.file_size) for file in files if file.will_download]
-        total = sum(size for _, size in missing)
-        done = fetch(name, missing, files[0].commit_hash, progress, total) if missing else 0
-        return Path(snapshot_download(name, tqdm_class=reporting(progress, total, done), **options))
-    except REFUSED as error:
-        raise ModelError(hub_sentence(name, error)) from error
+    there = hub_snapshots(walk or Walk())
+    return [name for name, folder in there if (folder / "config.json").exists() and weight_files(folder)]

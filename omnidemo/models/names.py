@@ -4,10 +4,10 @@ finds its files."""
 from __future__ import annotations
 
 import logging
-import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from glob import escape
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +15,11 @@ from omnidemo.core.catalogue_file import entry_of
 from omnidemo.core.config import DEFAULT, EMBEDDED_TARGET, REAL_DRAFTER, Settings
 from omnidemo.models import model_files
 from omnidemo.models.fetching.fetch import FetchState, fetch
-from omnidemo.models.fetching.fetchable import fetchable
-from omnidemo.models.fetching.hub_downloads import Progress, download_gguf
+from omnidemo.models.fetching.hub_downloads import Progress, download
 from omnidemo.models.gguf import identity, sources
 from omnidemo.models.model_files import ModelError
 
 log = logging.getLogger(__name__)
-# most bits of a weight in a file, by its name: a lower bound of the model's size before the download
-BITS = {"Q2": 3.4, "Q3": 4.4, "Q4": 5.2, "Q5": 6.2, "Q6": 7.0, "Q8": 9.0, "F16": 16.0, "BF16": 16.0}
-WIDTH = 4  # bytes of a weight in memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +42,8 @@ def resolve(name: str, settings: Settings) -> Resolved:
     try:
         found = sources.find(name, settings.folders)
     except sources.NotHere:
-        name = sources.catalogue_name(name)
+        entry = identity.named(name)
+        name = entry.hub_name if entry else name
         return Resolved(name, name)
     return Resolved(found.name, found.spec, found.spec if found.source == "folder" else "")
 
@@ -55,21 +52,21 @@ def default_target(settings: Settings, without: Collection[str] = ()) -> Resolve
     """The best default of the catalogue that is on this machine and fits its memory, else the bundled target.
     `without`: public names of files that do not count."""
     for entry in identity.defaults():
-        if entry["known"] in without or lacking(entry):
+        if entry.known in without or lacking(entry):
             continue
         if (found := sources.catalogued(entry, settings.folders)) is not None:
             return Resolved(found.name, found.spec)
     return Resolved(EMBEDDED_TARGET, EMBEDDED_TARGET)
 
 
-def lacking(entry: Mapping[str, Any]) -> str:
+def lacking(entry: identity.CatalogueFile) -> str:
     """Why a file of the catalogue does not fit the free memory, in a sentence; "" if it does. Its `needs`
-    were measured: weights, a conversation of 2,048 tokens, and the process that trains."""
-    needs, free = int(entry.get("needs", 0)), model_files.free_memory("cpu")
+    are weights, a conversation of 2,048 tokens, and the process that trains."""
+    needs, free = entry.needs, model_files.free_memory("cpu")
     if needs <= free:
         return ""
     return (
-        f"{entry['title']} needs {needs / 1e9:.1f} GB of memory and {free / 1e9:.1f} GB are free; end other"
+        f"{entry.title} needs {needs / 1e9:.1f} GB of memory and {free / 1e9:.1f} GB are free; end other"
         " programs, or stay with a smaller model"
     )
 
@@ -142,11 +139,11 @@ def known_targets(names: Sequence[str], settings: Settings) -> tuple[list[str], 
 
 def gguf_file(
     name: str, *, hub: bool = True, progress: Progress | None = None, free: int | None = None,
-    models: str = "", packed: bool = False,
+    models: str = "",
 ) -> Path | None:  # fmt: skip
     """The GGUF file that a name means, downloaded if need be; None for another kind of model. `free`: bytes
-    of memory that must hold its weights, `packed` or in float32; `models`: the folder for the catalogue's
-    files, if not the usual one. ModelError, one sentence, where it cannot be had."""
+    of memory that must hold the file's weights; `models`: the folder for the
+    catalogue's files, if not the usual one. ModelError, one sentence, where it cannot be had."""
     if not sources.is_gguf(name):
         return None
     try:
@@ -155,38 +152,22 @@ def gguf_file(
             log.warning("%s", found.note)
         return found.path
     except sources.NotHere:
-        listed = identity.named(name) is not None  # what is found only by reading whole files counts, too
-        if not hub and not listed:
+        entry = identity.named(name)  # what is found only by reading whole files counts, too
+        if not hub and entry is None:
             raise
-    wanted = sources.hub_file(sources.catalogue_name(name))
-    assert wanted is not None
-    repository, file = wanted
     report = progress or (lambda stage, fraction: None)
 
     def fits(size: int) -> None:
         if free is not None:
-            need = size if packed else least_parameters(file, size) * WIDTH
-            model_files.check_memory(name, need, free, "this machine")
+            model_files.check_memory(name, size, free, "this machine")
 
-    if not listed:
-        download_gguf(name, repository, sources.hub_parts(file), report, fits)
+    def told(state: FetchState) -> None:
+        stage = "downloading" if state.stage in ("downloading", "waiting") else "files"
+        report(stage, state.done / state.size)
+
+    if entry is None:
+        repository, file = sources.hub_file(name) or ("", "")
+        download(name, repository, [*map(escape, sources.hub_parts(file))], (), report, fits)
         return sources.find(name).path
-    entry = fetchable(name)
     fits(entry.bytes)
-    settings = Settings(trust_hub=hub) if not models else Settings(trust_hub=hub, models=models)
-    return sources.find(str(fetch(entry, settings, _told(report)))).path
-
-
-def _told(report: Progress) -> Callable[[FetchState], None]:
-    def tell(state: FetchState) -> None:
-        report(
-            "downloading" if state.stage in ("downloading", "waiting") else "files", state.done / state.size
-        )
-
-    return tell
-
-
-def least_parameters(file: str, size: int) -> float:
-    """The least number of weights in a file of `size` bytes, by its name."""
-    named = re.search(r"(Q\d|BF16|F16)(?=[_.-])", file.upper())
-    return size * 8 / BITS.get(named[1] if named else "", 32.0)
+    return sources.find(str(fetch(entry, Settings(trust_hub=hub, models=models), told))).path

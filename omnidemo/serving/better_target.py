@@ -9,8 +9,7 @@ from typing import Any, Literal
 
 from omnidemo.backends import compile_kernels
 from omnidemo.core.config import DEFAULT, Settings
-from omnidemo.models.fetching.fetch import Fetch
-from omnidemo.models.fetching.fetchable import fetchable, where
+from omnidemo.models.fetching.fetch import Fetch, where
 from omnidemo.models.gguf import identity, sources
 from omnidemo.models.names import default_target, lacking
 
@@ -38,7 +37,7 @@ def first_target(settings: Settings) -> Settings:
     best = identity.defaults()[0]
     if settings.target != DEFAULT or os.environ.get("SPACE_ID") or compile_kernels.kept():
         return settings
-    begins = default_target(settings, without=[best["known"]])
+    begins = default_target(settings, without=[best.known])
     return settings.model_copy(update={"target": begins.where})
 
 
@@ -62,7 +61,7 @@ class BetterTarget:
         running = self._fetch is not None and not self._fetch.state.finished
         if not self._wanted or running or self._here() or lacking(self._entry):
             return
-        self._fetch = Fetch(fetchable(self._entry["short"]), self._settings).start()
+        self._fetch = Fetch(self._entry, self._settings).start()
 
     def stop(self) -> None:
         """End the fetch; bytes that have arrived stay."""
@@ -72,8 +71,8 @@ class BetterTarget:
     def state(self) -> BetterState:
         if not self._wanted:
             return BetterState()
-        entry, size = self._entry, int(self._entry["bytes"])
-        about: dict[str, Any] = {"name": str(entry["known"]), "title": entry["title"], "size": size}
+        entry, size = self._entry, self._entry.bytes
+        about: dict[str, Any] = {"name": entry.known, "title": entry.title, "size": size}
         found = self._fetch.state if self._fetch is not None else None
         if self._here():
             return BetterState(self._made(), done=size, **about)
@@ -94,6 +93,6 @@ class BetterTarget:
 
     def _here(self) -> bool:
         return (
-            where(fetchable(self._entry["short"]), self._settings) is not None
+            where(self._entry, self._settings) is not None
             or sources.catalogued(self._entry, self._settings.folders) is not None
         )

@@ -12,8 +12,8 @@ from huggingface_hub import constants
 from omnidemo.core.config import Settings
 from omnidemo.models.fetching import wheel_parts
 from omnidemo.models.fetching.fetch_job import FetchJob
-from omnidemo.models.fetching.fetchable import Wheel
 from omnidemo.models.gguf import places, sources
+from omnidemo.models.gguf.identity import Wheel
 from tests.support.wheels import file_name, index_is
 
 

@@ -15,11 +15,10 @@ from omnidemo.core.config import ModelError, Settings
 from omnidemo.models import catalogue as models
 from omnidemo.models import names
 from omnidemo.models.catalogue import list_models
-from omnidemo.models.fetching import fetchable as catalogue
-from omnidemo.models.fetching.fetchable import Fetchable, where
+from omnidemo.models.fetching.fetch import fetchable, where
 from omnidemo.models.gguf import identity, places, sources
 from omnidemo.models.gguf.header import read_header
-from omnidemo.models.gguf.identity import known_name
+from omnidemo.models.gguf.identity import CatalogueFile, known_name
 from omnidemo.models.load import load_model
 from tests.support.cli import Cli, refused
 from tests.support.gguf_files import tiny_model, write_gguf
@@ -37,25 +36,25 @@ def contents(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, str]:
 def entry(
     contents: tuple[bytes, str], index: Path, downloads: list[str], home: Path,
     monkeypatch: pytest.MonkeyPatch,
-) -> Fetchable:  # fmt: skip
+) -> CatalogueFile:  # fmt: skip
     """The only file of a catalogue."""
     data, known = contents
-    entry = replace(in_parts(index, [data[:100_000], data[100_000:]]), known=known)
+    entry = replace(in_parts(index, [data[:100_000], data[100_000:]]), known=known, default=1)
     listed: dict[str, Any] = {
         "name": entry.hub_name, "known": known, "title": entry.title, "role": "target", "parameters": 100_000,
         "bytes": entry.bytes, "licence": entry.licence, "author": entry.author,
         "short": entry.name, "sha256": entry.sha256, "default": True,
     }  # fmt: skip
-    monkeypatch.setattr(catalogue, "fetchables", lambda: (entry,))
+    monkeypatch.setattr(identity, "files", lambda: (entry,))
     for module in (catalogue_file, models):
         monkeypatch.setattr(module, "entries", lambda: {entry.hub_name: listed})
     return entry
 
 
-def test_every_name_means_it(entry: Fetchable, home: Path, downloads: list[str]) -> None:
+def test_every_name_means_it(entry: CatalogueFile, home: Path, downloads: list[str]) -> None:
     written = (entry.name, entry.file, entry.hub_name, entry.known)
     for name in written:
-        assert sources.is_gguf(name) and catalogue.fetchable(name) is entry
+        assert sources.is_gguf(name) and fetchable(name) is entry
         with pytest.raises(sources.NotHere):
             sources.find(name)
         missing = names.resolve(name, Settings())
@@ -73,7 +72,7 @@ def test_every_name_means_it(entry: Fetchable, home: Path, downloads: list[str])
     assert load_model(entry.name, device="cpu", absent=True).name == entry.known and len(downloads) == 2
 
 
-def test_where_it_is_put_is_a_setting(entry: Fetchable, tmp_path: Path, home: Path) -> None:
+def test_where_it_is_put_is_a_setting(entry: CatalogueFile, tmp_path: Path, home: Path) -> None:
     settings = Settings(models=str(tmp_path / "own"))
     loaded = load_model(entry.name, device="cpu", absent=True, models=settings.models)
     assert loaded.folder == tmp_path / "own" / entry.file == where(entry, settings)
@@ -81,7 +80,7 @@ def test_where_it_is_put_is_a_setting(entry: Fetchable, tmp_path: Path, home: Pa
     assert not (home / ".cache").exists()
 
 
-def test_a_first_use_tells_how_far_it_is_and_needs_leave(entry: Fetchable, downloads: list[str]) -> None:
+def test_a_first_use_tells_how_far_it_is_and_needs_leave(entry: CatalogueFile, downloads: list[str]) -> None:
     with pytest.raises(
         ModelError, match="downloads are switched off; allow them with OMNIDEMO_TRUST_HUB=true"
     ):
@@ -99,7 +98,7 @@ def test_a_first_use_tells_how_far_it_is_and_needs_leave(entry: Fetchable, downl
     )
 
 
-def test_it_is_listed(entry: Fetchable) -> None:
+def test_it_is_listed(entry: CatalogueFile) -> None:
     (card,) = [one for one in list_models(Settings(device="cpu")) if one.name == entry.hub_name]
     assert (card.availability, card.bytes, card.type) == ("downloadable", entry.bytes, "F32")
     names.gguf_file(entry.name)
@@ -141,7 +140,7 @@ def test_the_usual_folder(home: Path, tmp_path: Path, monkeypatch: pytest.Monkey
 # The command
 
 
-def test_the_command_lists_and_fetches(entry: Fetchable, cli: Cli, home: Path) -> None:
+def test_the_command_lists_and_fetches(entry: CatalogueFile, cli: Cli, home: Path) -> None:
     listed = cli("fetch")
     assert listed.code == 0 and re.search(r"tiny +Tiny +0 MB +Apache-2.0 +can be fetched", listed.out), (
         listed.out
@@ -153,7 +152,7 @@ def test_the_command_lists_and_fetches(entry: Fetchable, cli: Cli, home: Path) -
     assert cli("fetch", entry.file).out == f"{path}\n"
 
 
-def test_what_the_command_refuses(entry: Fetchable, index: Path, cli: Cli) -> None:
+def test_what_the_command_refuses(entry: CatalogueFile, index: Path, cli: Cli) -> None:
     refused(
         cli("fetch", "tinny"),
         "tinny is not in the catalogue of files that can be fetched; did you mean tiny?",
@@ -170,8 +169,8 @@ def test_what_the_command_refuses(entry: Fetchable, index: Path, cli: Cli) -> No
 # What is pinned
 
 
-@pytest.mark.parametrize("one", catalogue.fetchables(), ids=lambda one: one.name)
-def test_the_catalogues_own(one: Fetchable) -> None:
+@pytest.mark.parametrize("one", identity.files(), ids=lambda one: one.name)
+def test_the_catalogues_own(one: CatalogueFile) -> None:
     assert sum(wheel.bytes for wheel in one.wheels) == one.bytes and min(w.bytes for w in one.wheels) > 0
     hashes = [one.sha256, *(wheel.sha256 for wheel in one.wheels)]
     assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in hashes) and len(set(hashes)) == len(hashes)
@@ -181,9 +180,9 @@ def test_the_catalogues_own(one: Fetchable) -> None:
 
 
 def test_two_of_them_are_defaults() -> None:
-    assert [catalogue.fetchable(one["known"]).name for one in identity.defaults()] == [
+    assert [one.name for one in identity.defaults()] == [
         "qwen2.5-coder-1.5b",
         "smollm2",
     ]
     with pytest.raises(ModelError, match="not in the catalogue"):
-        catalogue.fetchable("bundled/large")
+        fetchable("bundled/large")

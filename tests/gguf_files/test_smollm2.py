@@ -35,7 +35,7 @@ def pair() -> Iterator[Pair]:
 def test_auto_means_it_where_no_better_one_is_here(monkeypatch: pytest.MonkeyPatch) -> None:
     here, settings = sources.catalogued, Settings(target="auto")
     monkeypatch.setattr(
-        sources, "catalogued", lambda one, folders: here(one, folders) if one["known"] == NAME else None
+        sources, "catalogued", lambda one, folders: here(one, folders) if one.known == NAME else None
     )
     assert resolve("auto", settings).name == NAME == known_settings(settings).target
     assert resolve("smollm2", settings) == resolve("auto", settings)

@@ -126,7 +126,6 @@ def test_what_is_not_the_file_is_thrown_away(hub: HubDouble, contents: bytes, tm
         (401, "RepoNotFound", "knows no model"),
         (404, "RepoNotFound", "knows no model"),
         (403, "GatedRepo", "is gated: accept its licence at https://huggingface.co/some-org/tiny-GGUF,"),
-        (404, "EntryNotFound", "some-org/tiny-GGUF has no file tiny.F32.gguf on the Hub"),
         (500, "", "answered 500"),
     ],
 )
@@ -139,6 +138,11 @@ def test_what_the_hub_refuses(
     with pytest.raises(ModelError, match=words) as caught:
         names.gguf_file(NAME)
     assert "\n" not in str(caught.value) and not hub.asked
+
+
+def test_a_file_that_its_repository_does_not_have(hub: HubDouble) -> None:
+    with pytest.raises(ModelError, match=r"some-org/tiny-GGUF has no file other\.gguf on the Hub; https://"):
+        names.gguf_file(f"{REPOSITORY}:other.gguf")
 
 
 def test_memory_and_disk_are_looked_at_first(

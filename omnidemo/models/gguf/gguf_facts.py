@@ -77,29 +77,25 @@ def _described(header: Header, unread: GgufFile) -> GgufFile:
             check_tokenizer(header.metadata)
     except ModelError as error:
         reason = str(error).replace(unread.path.name, unread.title).replace("this GGUF file", unread.title)
-    embedding = header.tensors.get("token_embd.weight")
     known = identity.known_name(header)
-    entry = identity.named(known) or {}
-    tokens = header.metadata.get("tokenizer.ggml.tokens")
+    entry = identity.named(known)
+    embedding, tokens = header.tensors.get("token_embd.weight"), header.metadata.get("tokenizer.ggml.tokens")
+    rows = embedding.shape[0] if embedding is not None else 0
+    found = {key: _clean(header.text(f"general.{key}")) for key in ("name", "license", "author")}
+    author = found["author"] or _clean(header.text("general.organization"))
     return replace(
         unread,
         name=known,
-        title=entry.get("title") or _clean(header.text("general.name")) or identity.model_name(header),
+        title=entry.title if entry else found["name"] or identity.model_name(header),
         type_name=header.type_name,
         bytes=header.bytes,
         parameters=header.parameters,
         packed_bytes=packed,
         architecture=header.architecture,
-        tokens=len(tokens)
-        if isinstance(tokens, list)
-        else embedding.shape[0]
-        if embedding is not None
-        else 0,
+        tokens=len(tokens) if isinstance(tokens, list) else rows,
         chat=bool(header.text("tokenizer.chat_template")),
-        licence=entry.get("licence") or _clean(header.text("general.license")) or None,
-        author=entry.get("author")
-        or _clean(header.text("general.author") or header.text("general.organization"))
-        or None,
+        licence=entry.licence if entry else found["license"] or None,
+        author=entry.author if entry else author or None,
         reason=reason,
         config=config,
     )

@@ -8,8 +8,7 @@ import os
 import re
 import stat
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +21,7 @@ from omnidemo.models.gguf import identity
 from omnidemo.models.gguf.header import part_names
 
 Source = Literal["fetched", "hub", "ollama", "lmstudio", "folder"]
-DEPTH, MOST_ENTRIES, SECONDS = 6, 20_000, 3.0  # of folders below a root; of all walks of one listing
+DEPTH, MOST_ENTRIES = 6, 20_000  # of folders below a root; of all walks of one listing
 MOST_BYTES = 2**20  # of a manifest or a pointer
 LAYER = "application/vnd.ollama.image."
 MODEL_LAYER = f"{LAYER}model"
@@ -45,24 +44,23 @@ class Place:
 
 
 class Walk:
-    """The bounds of one listing, in entries and in seconds of reading folders. `cut`: the first folder that a
-    bound left out, with the reason; None for a complete list."""
+    """The bound of one listing in entries of folders. `cut`: the first folder that it left out, with the
+    reason; None for a complete list."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock, self._seconds, self._left = clock, SECONDS, MOST_ENTRIES
+    def __init__(self) -> None:
+        self._left = MOST_ENTRIES
         self.cut: Place | None = None
 
     def entries(self, folder: Path) -> list[os.DirEntry[str]]:
-        """The entries of a folder by name, as far as the bounds allow; none where it cannot be read."""
-        found, began = list[os.DirEntry[str]](), self._clock()
+        """The entries of a folder by name, as far as the bound allows; none where it cannot be read."""
+        found = list[os.DirEntry[str]]()
         with suppress(OSError), os.scandir(folder) as entries:
             for entry in entries:
-                if self._left <= 0 or self._clock() - began > self._seconds:
-                    self._stop(folder, f"it ends after {MOST_ENTRIES:,} files and {SECONDS:g} seconds")
+                if self._left <= 0:
+                    self._stop(folder, f"it ends after {MOST_ENTRIES:,} files")
                     break
                 self._left -= 1
                 found.append(entry)
-        self._seconds -= self._clock() - began
         return sorted(found, key=lambda entry: entry.name)
 
     def _stop(self, folder: Path, why: str) -> None:
@@ -72,21 +70,25 @@ class Walk:
     def folders(self, folder: Path) -> list[Path]:
         return [Path(entry.path) for entry in self.entries(folder) if is_folder(entry)]
 
+    def files(self, root: Path, depth: int) -> Iterator[Path]:
+        """The files below a root, as deep as `depth`. Links to folders are not followed."""
+        for entry in self.entries(root):
+            path = Path(entry.path)
+            if not is_folder(entry):
+                yield path
+            elif depth > 0 and not entry.name.startswith("."):
+                yield from self.files(path, depth - 1)
+            elif not entry.name.startswith("."):
+                self._stop(path, "it lies too deep in its folder")
+
     def models(self, root: Path, inside: Path, depth: int = DEPTH) -> Iterator[Path]:
-        """The GGUF files below a root, without the later parts of split ones. Links to folders are not
-        followed, links to files only within `inside`."""
-        entries = self.entries(root)
-        names = {entry.name for entry in entries}
-        for entry in entries:
-            if is_folder(entry):
-                if depth > 0 and not entry.name.startswith("."):
-                    yield from self.models(Path(entry.path), inside, depth - 1)
-                elif not entry.name.startswith("."):
-                    self._stop(Path(entry.path), "it lies too deep in its folder")
-            elif entry.name.lower().endswith(".gguf"):
-                first = part_names(entry.name)[0]  # of a split model
-                if (first == entry.name or first not in names) and is_within(Path(entry.path), inside):
-                    yield Path(entry.path)
+        """The GGUF files below a root, without the later parts of split ones. Links to files are followed
+        within `inside` alone."""
+        for path in self.files(root, depth):
+            first = path.with_name(part_names(path.name)[0])  # of a split model
+            leads = path.name.lower().endswith(".gguf") and (first == path or not first.exists())
+            if leads and is_within(path, inside):
+                yield path
 
 
 def is_folder(entry: os.DirEntry[str]) -> bool:
@@ -111,13 +113,14 @@ def is_within(path: Path, root: Path) -> bool:
 
 def all_places(folders: Sequence[str] = ()) -> Iterator[Place]:
     """Every GGUF file that can be found, the likeliest places first; `folders` may contain files. A file with
-    an error is listed too, and so is the folder where a bound ended the search."""
-    walk = Walk()
-    own = models_root()
+    an error is listed too, and so is the folder where the bound ended the search."""
+    walk, own = Walk(), models_root()
     # a fetched file may be a link to where it was found
-    linked = filter(is_file, (own / identity.file_of(entry) for entry in identity.files()))
+    linked = filter(is_file, (own / entry.file for entry in identity.files()))
     yield from (Place(path, str(path), "fetched") for path in (*linked, *walk.models(own, own)))
-    yield from in_hub(walk)
+    for name, snapshot in hub_snapshots(walk):
+        for path in walk.models(snapshot, hub_root()):
+            yield Place(path, f"{name}:{path.relative_to(snapshot).as_posix()}", "hub")
     yield from in_ollama(walk)
     yield from in_lm_studio(walk)
     for folder in folders:
@@ -162,118 +165,77 @@ def hub_root() -> Path:
     return Path(constants.HF_HUB_CACHE)
 
 
-def in_hub(walk: Walk) -> Iterator[Place]:
-    """The Hub's cache: of each repository the revision of `main`, else the newest."""
-    root = hub_root()
-    for folder in walk.folders(root):
-        parts = folder.name.split("--")
-        if parts[0] == "models" and len(parts) in (2, 3):
-            snapshot = hub_snapshot(folder, walk)
-            if snapshot is not None:
-                for path in walk.models(snapshot, root):
-                    yield Place(path, f"{'/'.join(parts[1:])}:{path.relative_to(snapshot).as_posix()}", "hub")
-
-
-def hub_snapshot(folder: Path, walk: Walk) -> Path | None:
-    revision = read_text(folder / "refs" / "main").strip()
-    if re.fullmatch(r"[0-9a-f]{40}", revision) and (folder / "snapshots" / revision).is_dir():
-        return folder / "snapshots" / revision
-
-    def changed(path: Path) -> float:
-        with suppress(OSError):
-            return path.stat().st_mtime
-        return 0.0
-
-    return max(walk.folders(folder / "snapshots"), key=changed, default=None)
+def hub_snapshots(walk: Walk) -> Iterator[tuple[str, Path]]:
+    """The name of each model of the Hub's cache, and the folder of its revision `main`."""
+    for folder in walk.folders(hub_root()):
+        kind, *parts = folder.name.split("--")
+        revision = read_text(folder / "refs" / "main").strip()
+        if kind == "models" and len(parts) in (1, 2) and re.fullmatch(r"[0-9a-f]{40}", revision):
+            yield "/".join(parts), folder / "snapshots" / revision
 
 
 def ollama_roots() -> list[Path]:
-    given = os.environ.get("OLLAMA_MODELS", "").strip()
-    return (
-        [Path(given).expanduser()]
-        if given
-        else [home() / ".ollama/models", Path("/usr/share/ollama/.ollama/models")]
-    )
+    if given := os.environ.get("OLLAMA_MODELS", "").strip():
+        return [Path(given).expanduser()]
+    return [home() / ".ollama/models", Path("/usr/share/ollama/.ollama/models")]
 
 
 def in_ollama(walk: Walk) -> Iterator[Place]:
+    """What Ollama has; `manifests/<host>/<namespace>/<model>/<tag>` names the layers of each."""
     for root in ollama_roots():
-        for host in walk.folders(root / "manifests"):
-            for namespace in walk.folders(host):
-                for model in walk.folders(namespace):
-                    for tag in walk.entries(model):
-                        if not is_folder(tag):
-                            yield ollama_place(root, host.name, namespace.name, model.name, tag.name)
+        for path in walk.files(root / "manifests", 3):
+            *parts, tag = path.relative_to(root / "manifests").parts
+            if len(parts) == 3:
+                yield _ollama_place(root, path, ollama_spec("/".join(parts), tag))
 
 
-def ollama_spec(host: str, namespace: str, model: str, tag: str) -> str:
-    kept = [
-        part
-        for part, usual in ((host, OLLAMA_HOST), (namespace, OLLAMA_NAMESPACE))
-        if part != usual or host != OLLAMA_HOST
-    ]
-    return "/".join(["ollama", *kept, f"{model}:{tag}"])
+def ollama_spec(model: str, tag: str) -> str:
+    """The name of a model of Ollama, without the defaults of host and namespace."""
+    model = model.removeprefix(f"{OLLAMA_HOST}/").removeprefix(f"{OLLAMA_NAMESPACE}/")
+    return f"ollama/{model}:{tag or 'latest'}"
 
 
-def ollama_place(root: Path, host: str, namespace: str, model: str, tag: str) -> Place:
+def _ollama_place(root: Path, manifest: Path, spec: str) -> Place:
     """The weights of a manifest. Only digests of one form count, so that no manifest leads elsewhere."""
-    spec = ollama_spec(host, namespace, model, tag)
-    manifest = root / "manifests" / host / namespace / model / tag
+    pull = f"run `ollama pull {spec.removeprefix('ollama/')}`"
     wrong = note = ""
     try:
-        layers = json.loads(read_text(manifest) or "{}").get("layers")
-        digests = [layer.get("digest") for layer in layers if layer.get("mediaType") == MODEL_LAYER]
-        found = DIGEST.fullmatch(digests[0])
-        assert found is not None
-        path = root / "blobs" / f"sha256-{found[1]}"
-        note = _additions(spec, root, layers)
-        if any(layer.get("mediaType") == f"{LAYER}adapter" for layer in layers):
-            wrong = (
-                f"{spec} puts an adapter on its weights, and here they would answer without it; choose a"
-                " model whose file has it merged in"
-            )
-        elif len(digests) > 1:
-            wrong = (
-                f"{spec} has its weights in {len(digests)} files, which are not joined here; choose another"
-                " model"
-            )
-        elif not is_file(path):
-            wrong = (
-                f"{spec} is listed by Ollama, and its weights are gone or cannot be read; run `ollama pull"
-                f" {spec.removeprefix('ollama/')}`"
-            )
-        elif not is_within(path, root):
-            wrong = (
-                f"the weights of {spec} are a link out of Ollama's folder; give the path of the file itself"
-            )
-    except (ValueError, LookupError, AttributeError, TypeError, AssertionError, RecursionError):
-        path = manifest
+        layers = json.loads(read_text(manifest) or "{}")["layers"]
+        found = [(one["mediaType"].removeprefix(LAYER), DIGEST.fullmatch(one["digest"])) for one in layers]
+        blobs = {kind: root / "blobs" / f"sha256-{digest[1]}" for kind, digest in found if digest}
+        path, parts = blobs["model"], [kind for kind, _ in found].count("model")
+    except (ValueError, LookupError, AttributeError, TypeError, RecursionError):
+        wrong = f"Ollama's manifest of {spec} names no weights that can be read here; {pull}"
+        return Place(manifest, spec, "ollama", wrong)
+    if "adapter" in blobs:
         wrong = (
-            f"Ollama's manifest of {spec} names no weights that can be read here; run `ollama pull"
-            f" {spec.removeprefix('ollama/')}`"
+            f"{spec} puts an adapter on its weights, and here they would answer without it; choose a model"
+            " whose file has it merged in"
         )
+    elif parts > 1:
+        wrong = f"{spec} has its weights in {parts} files, which are not joined here; choose another model"
+    elif not is_file(path):
+        wrong = f"{spec} is listed by Ollama, and its weights are gone or cannot be read; {pull}"
+    elif not is_within(path, root):
+        wrong = f"the weights of {spec} are a link out of Ollama's folder; give the path of the file itself"
+    elif added := _additions(blobs):
+        note = f"Ollama gives {spec} {added} of its own; here a request has to send these itself"
     return Place(path, spec, "ollama", wrong, note)
 
 
-def _additions(spec: str, root: Path, layers: list[dict[str, str]]) -> str:
-    """What a Modelfile adds to weights and template, in a sentence; empty for nothing."""
-    found = {}
-    for layer in layers:
-        if digest := DIGEST.fullmatch(layer.get("digest", "")):
-            found[layer.get("mediaType", "").removeprefix(LAYER)] = root / "blobs" / f"sha256-{digest[1]}"
-    more = [name for kind, name in (("system", "a system prompt"), ("messages", "messages")) if kind in found]
+def _additions(blobs: dict[str, Path]) -> str:
+    """What a Modelfile adds to weights and template, in words; empty for nothing."""
+    more = [what for kind, what in (("system", "a system prompt"), ("messages", "messages")) if kind in blobs]
     given: Any = {}
-    with suppress(ValueError):
-        given = json.loads(read_text(found["params"])) if "params" in found else {}
+    with suppress(ValueError, KeyError):
+        given = json.loads(read_text(blobs["params"]))
     given = given if isinstance(given, dict) else {}
     # Names of control tokens, at which an answer ends anyway, are nothing to say.
     if re.fullmatch(r'\[("(<.*?>|\[.*?\])"(, )?)*\]', json.dumps(given.get("stop", []))):
         given.pop("stop", None)
     if named := [f"{name} {json.dumps(given[name])[:40]}" for name in PARAMETERS if name in given]:
         more.append(f"parameters ({', '.join(named)})")
-    if not more:
-        return ""
-    return f"Ollama gives {spec} {' and '.join(more)} of its own; here a request has to send these itself"
+    return " and ".join(more)
 
 
 def lm_studio_roots() -> list[Path]:
@@ -285,10 +247,10 @@ def lm_studio_roots() -> list[Path]:
 
 def in_lm_studio(walk: Walk) -> Iterator[Place]:
     for root in lm_studio_roots():
-        for publisher in walk.folders(root):
-            for model in walk.folders(publisher):
-                for path in walk.models(model, root, depth=1):
-                    yield Place(path, f"lmstudio/{path.relative_to(root).as_posix()}", "lmstudio")
+        for path in walk.models(root, root, depth=3):
+            spec = path.relative_to(root).as_posix()
+            if spec.count("/") > 1:
+                yield Place(path, f"lmstudio/{spec}", "lmstudio")
 
 
 def read_text(path: Path) -> str:

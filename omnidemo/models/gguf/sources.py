@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from huggingface_hub import try_to_load_from_cache
 from huggingface_hub.errors import HFValidationError
 
 from omnidemo.backends.runner import ModelError
+from omnidemo.core.config.refusals import explained
 from omnidemo.models.gguf import identity, places
 from omnidemo.models.gguf.gguf_facts import GgufFile, about
 from omnidemo.models.gguf.header import part_names
 from omnidemo.models.gguf.places import Place, Walk, all_places, is_file, is_within
 
 HUB_SPEC = re.compile(r"([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*):(.+\.gguf)", re.IGNORECASE | re.DOTALL)
-PLAIN = re.compile(r"[A-Za-z0-9_][\w.-]*")  # a part of a name that is no path
+PLAIN = re.compile(r"[A-Za-z0-9_][\w.-]*")  # a file name that is no path
 OLLAMA, LM_STUDIO = "ollama/", "lmstudio/"
 LONGEST, NEAR = 1024, 3  # characters of a name; names in a sentence
 OFF = "{} is not on this machine and downloads are switched off; allow them with OMNIDEMO_TRUST_HUB=true"
@@ -42,11 +42,8 @@ def is_gguf(name: str) -> bool:
         return True
     with suppress(OSError, ValueError, RuntimeError):
         folder = Path(name).expanduser()
-        return (
-            folder.is_dir()
-            and not any(folder.glob("*.safetensors"))
-            and any(Walk().models(folder, folder, 0))
-        )
+        there = folder.is_dir() and not any(folder.glob("*.safetensors"))
+        return there and any(Walk().models(folder, folder, 0))
     return False
 
 
@@ -56,7 +53,9 @@ def find(name: str, folders: Sequence[str] = ()) -> GgufFile:
     downloaded."""
     if not name.strip() or len(name) > LONGEST or not name.isprintable():
         raise ModelError(f"{name[:60]!r} is no name of a model; {HOW}")
-    found = _by_form(name, folders)
+    found = (
+        _by_known_name(name, folders) if name.startswith(identity.PREFIX) else about(_by_form(name, folders))
+    )
     if found.reason:
         raise ModelError(found.reason)
     _known[found.name] = Place(found.path, found.spec, found.source, note=found.note)
@@ -86,56 +85,55 @@ def seen(name: str) -> GgufFile | None:
     return found
 
 
-def catalogued(entry: dict[str, Any], folders: Sequence[str] = ()) -> GgufFile | None:
+def catalogued(entry: identity.CatalogueFile, folders: Sequence[str] = ()) -> GgufFile | None:
     """The file of a catalogue's entry in OmniDemo's folder, a given one or the Hub's cache. Searches nowhere
     else."""
     with suppress(NotHere):
         place = _of_catalogue(entry, folders)
         found = about(place)
-        if found.name == entry["known"] and not found.reason:
+        if found.name == entry.known and not found.reason:
             _known[found.name] = place
             return found
     return None
 
 
-def catalogue_name(name: str) -> str:
-    """The catalogue's name of a file; other names unchanged."""
-    return str((identity.named(name) or {"name": name})["name"])
-
-
-def _of_catalogue(entry: dict[str, Any], folders: Sequence[str]) -> Place:
-    place = places.in_models(identity.file_of(entry), folders)
-    if place is not None and place.path.stat().st_size == entry["bytes"]:
+def _of_catalogue(entry: identity.CatalogueFile, folders: Sequence[str]) -> Place:
+    place = places.in_models(entry.file, folders)
+    if place is not None and place.path.stat().st_size == entry.bytes:
         return place
-    wanted = hub_file(entry["name"])
-    assert wanted is not None
-    return _in_hub_cache(entry["name"], *wanted)
+    return _in_hub_cache(entry.hub_name, entry.repository, entry.file)
 
 
-def _by_form(name: str, folders: Sequence[str]) -> GgufFile:
-    if name.startswith(identity.PREFIX):
-        return _by_known_name(name, folders)
-    if (entry := identity.named(name)) is not None and not is_file(Path(name)):
-        return about(_of_catalogue(entry, folders))
+def _by_form(name: str, folders: Sequence[str]) -> Place:
+    here = is_file(Path(name))
+    if not here and (entry := identity.named(name)) is not None:
+        return _of_catalogue(entry, folders)
     if name.startswith(OLLAMA):
-        return about(_ollama(name))
+        model, _, tag = name.removeprefix(OLLAMA).partition(":")
+        spec = places.ollama_spec(model, tag)
+        return _kept(
+            spec, "Ollama", places.in_ollama(Walk()), f"run `ollama pull {spec.removeprefix(OLLAMA)}`"
+        )
     if name.startswith(LM_STUDIO):
-        return about(_lm_studio(name))
-    if (hub := hub_file(name)) is not None and not is_file(Path(name)):
-        return about(_in_hub_cache(name, *hub))
-    return about(_path(name, folders))
+        folder, _, file = name.rpartition("/")
+        name = f"{folder}/{part_names(file)[0]}"
+        otherwise = "download it there (a name is lmstudio/<publisher>/<model>/<file>.gguf)"
+        return _kept(name, "LM Studio", places.in_lm_studio(Walk()), otherwise)
+    if not here and (hub := hub_file(name)) is not None:
+        return _in_hub_cache(name, *hub)
+    return _path(name, folders)
 
 
 def _by_known_name(name: str, folders: Sequence[str]) -> GgufFile:
     if (found := seen(name)) is not None:
         return found
     listed = installed(folders)
-    there = [one for one in listed if one.name]
-    if (found := next((one for one in there if one.name == name), None)) is not None:
-        return found
+    there = {one.name: one for one in listed if one.name}
+    if name in there:
+        return there[name]
     if identity.named(name) is not None:
         raise NotHere(OFF.format(name))
-    near = difflib.get_close_matches(name, [one.name for one in there], NEAR, 0.5)
+    near = difflib.get_close_matches(name, there, NEAR, 0.5)
     instead = f"near are {', '.join(near)}" if near else HOW
     cut = next((f"; {one.reason}" for one in listed if one.path.is_dir()), "")
     raise ModelError(
@@ -144,58 +142,14 @@ def _by_known_name(name: str, folders: Sequence[str]) -> GgufFile:
     )
 
 
-def _ollama(name: str) -> Place:
-    """`ollama/<model>:<tag>`, with a namespace or a host and a namespace before it."""
-    rest, _, tag = name.removeprefix(OLLAMA).partition(":")
-    parts = [*rest.split("/"), tag or "latest"]
-    if not 2 <= len(parts) <= 4 or not all(PLAIN.fullmatch(part) for part in parts):
-        raise ModelError(
-            f"{name[:120]} is no model of Ollama; write it as ollama/llama3.2:1b, with the tag that `ollama"
-            " list` shows"
-        )
-    host, namespace, model, tag = [places.OLLAMA_HOST, places.OLLAMA_NAMESPACE][: 4 - len(parts)] + parts
-    for root in places.ollama_roots():
-        if is_file(root / "manifests" / host / namespace / model / tag):
-            return places.ollama_place(root, host, namespace, model, tag)
-    spec = places.ollama_spec(host, namespace, model, tag)
-    raise ModelError(
-        _unknown(
-            spec,
-            "Ollama",
-            [place.spec for place in places.in_ollama(Walk())],
-            f"run `ollama pull {spec.removeprefix(OLLAMA)}`",
-        )
-    )
-
-
-def _lm_studio(name: str) -> Place:
-    parts = name.removeprefix(LM_STUDIO).split("/")
-    if (
-        len(parts) < 3
-        or any(part in ("", ".", "..") or "\\" in part for part in parts)
-        or not parts[-1].lower().endswith(".gguf")
-    ):
-        raise ModelError(
-            f"{name[:120]} is no file of LM Studio; write it as lmstudio/<publisher>/<model>/<file>.gguf"
-        )
-    parts[-1] = part_names(parts[-1])[0]
-    for root in places.lm_studio_roots():
-        path = root.joinpath(*parts)
-        if is_file(path) and is_within(path, root):
-            return Place(path, LM_STUDIO + "/".join(parts), "lmstudio")
-    raise ModelError(
-        _unknown(
-            name, "LM Studio", [place.spec for place in places.in_lm_studio(Walk())], "download it there"
-        )
-    )
-
-
-def _unknown(name: str, program: str, there: Sequence[str], otherwise: str) -> str:
-    near = difflib.get_close_matches(name, there, NEAR, 0.5) or list(there)[:NEAR]
-    return (
-        f"{program} has no {name[:120]} on this machine;"
-        f" {'near are ' + ', '.join(near) + ', or ' if near else ''}{otherwise}"
-    )
+def _kept(name: str, program: str, there: Iterator[Place], otherwise: str) -> Place:
+    """The file that a program keeps by this name."""
+    found = {place.spec: place for place in reversed(list(there))}
+    if name in found:
+        return found[name]
+    near = difflib.get_close_matches(name, found, NEAR, 0.5) or list(found)[:NEAR]
+    instead = f"near are {', '.join(near)}, or {otherwise}" if near else otherwise
+    raise ModelError(f"{program} has no {name[:120]} on this machine; {instead}")
 
 
 def hub_file(name: str) -> tuple[str, str] | None:
@@ -219,52 +173,47 @@ def hub_parts(file: str) -> list[str]:
 
 
 def _in_hub_cache(name: str, repository: str, file: str) -> Place:
-    for wanted in hub_parts(file):
-        try:
-            found = try_to_load_from_cache(repository, wanted)
-        except HFValidationError:
-            raise ModelError(
-                f"{name[:120]} is no name of a file of the Hub; write it as <org>/<repo>:<file>.gguf"
-            ) from None
-        if not isinstance(found, str) or not is_within(Path(found), places.hub_root()):
-            raise NotHere(OFF.format(name[:120]))
-    first = try_to_load_from_cache(repository, file)
-    return Place(Path(str(first)), f"{repository}:{file}", "hub")
+    try:
+        found = [try_to_load_from_cache(repository, part) for part in hub_parts(file)]
+    except HFValidationError:
+        raise ModelError(
+            f"{name[:120]} is no name of a file of the Hub; write it as <org>/<repo>:<file>.gguf"
+        ) from None
+    paths = [
+        Path(path) for path in found if isinstance(path, str) and is_within(Path(path), places.hub_root())
+    ]
+    if len(paths) < len(found):
+        raise NotHere(OFF.format(name[:120]))
+    return Place(paths[0], f"{repository}:{file}", "hub")
 
 
 def _path(name: str, folders: Sequence[str]) -> Place:
     """A file, or a folder with one model; a bare file name also means a file in OmniDemo's folder or the
     given ones."""
-    try:
+    with explained(f"{name[:120]} cannot be looked at", "check the path"):
         path = Path(name).expanduser().absolute()
-        folder, exists = path.is_dir(), path.exists()
-        inside = list(Walk().models(path, path, 0)) if folder else []
-    except (OSError, ValueError, RuntimeError) as error:
-        raise ModelError(
-            f"{name[:120]} cannot be looked at ({getattr(error, 'strerror', None) or error}); check the path"
-        ) from error
-    if folder:
-        path = _only(path, inside)
-    if is_file(first := path.with_name(part_names(path.name)[0])):
-        path = first
-    if not is_file(path) and PLAIN.fullmatch(name) and (place := places.in_models(name, folders)):
+        exists = path.exists()
+        if path.is_dir():
+            path = _only(path, list(Walk().models(path, path, 0)))
+    first = path.with_name(part_names(path.name)[0])
+    path = first if is_file(first) else path
+    if is_file(path):
+        return Place(path, str(path), places.keeper(path))
+    if PLAIN.fullmatch(name) and (place := places.in_models(name, folders)):
         return place
-    if not is_file(path):
-        why = "is no file that can be read as one" if exists else "is not there"
-        raise ModelError(
-            f"{name[:120]} {why}; give the path of a .gguf file, or a name such as <org>/<repo>:<file>.gguf;"
-            f" {HOW}"
-        )
-    return Place(path, str(path), places.keeper(path))
+    why = "is no file that can be read as one" if exists else "is not there"
+    raise ModelError(
+        f"{name[:120]} {why}; give the path of a .gguf file, or a name such as <org>/<repo>:<file>.gguf;"
+        f" {HOW}"
+    )
 
 
 def _only(folder: Path, files: list[Path]) -> Path:
     if not files:
         raise ModelError(f"the folder {folder.name} holds no .gguf file; give the path of one")
     if len(files) > 1:
-        shown = ", ".join(path.name for path in files[:NEAR])
+        shown = ", ".join([*(path.name for path in files[:NEAR]), *["…"][: len(files) > NEAR]])
         raise ModelError(
-            f"the folder {folder.name} holds {len(files)} models"
-            f" ({shown}{', …' if len(files) > NEAR else ''}); give the path of one"
+            f"the folder {folder.name} holds {len(files)} models ({shown}); give the path of one"
         )
     return files[0]

@@ -33,7 +33,7 @@ def state(services: PublicServices, target: str) -> str:
             return for_browser(asdict(found) | changed)
         return for_browser(asdict(found if found.name != target else BetterState()))
     slow = {"stage": "slow", "pace": round(pace, 1), "slow_title": found.title}
-    return for_browser(asdict(found) | slow | {"name": smaller["known"], "title": smaller["title"]})
+    return for_browser(asdict(found) | slow | {"name": smaller.known, "title": smaller.title})
 
 
 def build_better(services: PublicServices, shell: Shell) -> None:
@@ -46,7 +46,7 @@ def build_better(services: PublicServices, shell: Shell) -> None:
         better = services.better()
         found = better.state() if better is not None else BetterState()
         slow = found.name == target
-        offered = str(identity.defaults()[-1]["known"]) if slow else found.name
+        offered = identity.defaults()[-1].known if slow else found.name
         if not offered:
             return gr.skip(), gr.skip()
         names = zip(("target", "drafter"), services.change_over(offered), strict=True)
