@@ -4,7 +4,6 @@ form, then the measured one; rounds correct it (`decoding/price_list.py`)."""
 from __future__ import annotations
 
 import json
-import math
 import os
 import platform
 from collections.abc import Callable, Sequence
@@ -85,11 +84,12 @@ class PairPrices:
         if 1 not in times or 1 not in steps:
             return
         guess = guessed(target, drafter)
-        passes = smoothed(times, guess.row)
-        scale = passes[1] / guess.price(1)
-        made = {rows: PROCESSOR["host"] + seconds for rows, seconds in passes.items()}
-        step = median(steps[1])
-        self.list.become(PriceList(made, step, guess.attention * scale, 0.0, guess.row, "measured", at))
+        passes, most = dict[int, float](), 0.0
+        for rows, each in times.items():
+            most = max(most, median(each))  # a pass costs at least as much as one of fewer rows
+            passes[rows] = PROCESSOR["host"] + most
+        step, scale = median(steps[1]), median(times[1]) / guess.price(1)
+        self.list.become(PriceList(passes, step, guess.attention * scale, step, "measured", at))
         self.keep()
 
     def keep(self) -> None:
@@ -134,7 +134,7 @@ def guessed(target: Runner, drafter: Runner) -> PriceList:
     attention = 0.0
     if isinstance(target, FusedLlama):
         attention = 8.0 * target.depth * target.kv_heads * target.head_dim / speed["bytes"]
-    return PriceList.linear(speed["host"] + reading(target) + row, row, step, attention=attention)
+    return PriceList.linear(speed["host"] + reading(target) + row, row, step, attention=attention, beside=step)
 
 
 def _read_of(runner: Runner) -> tuple[float, float]:
@@ -184,20 +184,6 @@ def _passes(
             cache.trim(read)
             times.setdefault(count, []).append(took)
     return {count: each[1:] or each for count, each in sorted(times.items())}
-
-
-def smoothed(times: dict[int, list[float]], row: float) -> dict[int, float]:
-    """The price of each number of rows: the mean of the median of its times and of one expected time,
-    weighted by their numbers. The expected time follows from `row`, the guessed price of a row in passes of
-    one row. Without it few times of a busy machine might make rows so dear that none is tried, and no round
-    would correct the price. A pass costs at least as much as one of fewer rows."""
-    first = most = median(times[1])
-    found = {}
-    for rows, each in sorted(times.items()):
-        guess, count = math.log(1.0 + (rows - 1) * row), len(each)
-        ratio = math.exp((count * math.log(median(each) / first) + guess) / (count + 1))
-        most = found[rows] = max(most, first * ratio)
-    return found
 
 
 def _at(kept: Any) -> float:

@@ -126,8 +126,8 @@ class LinkedPrices(PairPrices):
         super().__init__(target, drafter)
         delay = float(about["delay"])
         passes = {int(rows): delay + float(seconds) for rows, seconds in about["passes"].items()}
-        attention, row = float(about["attention"]), self.list.row
-        self.list.become(PriceList(passes, self.list.step, attention, 0.0, row, "measured", time()))
+        step, attention = self.list.step, float(about["attention"])
+        self.list.become(PriceList(passes, step, attention, step, "measured", time()))
 
     def look(self, changed: bool = False) -> None: ...
 
