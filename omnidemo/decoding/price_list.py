@@ -136,7 +136,8 @@ class PriceList:
             for rows, same in passes.items()
         ])  # fmt: skip
         beside, step = _factors([
-            (self.beside, drafted * self.step, [one.draft for one in same]) for drafted, same in drafts.items()
+            (self.beside, drafted * self.step, [one.draft for one in same])
+            for drafted, same in drafts.items()
         ])  # fmt: skip
         if [*passes] == [1]:
             computing = FORGIVEN

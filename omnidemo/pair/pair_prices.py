@@ -134,7 +134,8 @@ def guessed(target: Runner, drafter: Runner) -> PriceList:
     attention = 0.0
     if isinstance(target, FusedLlama):
         attention = 8.0 * target.depth * target.kv_heads * target.head_dim / speed["bytes"]
-    return PriceList.linear(speed["host"] + reading(target) + row, row, step, attention=attention, beside=step)
+    first = speed["host"] + reading(target) + row
+    return PriceList.linear(first, row, step, attention=attention, beside=step)
 
 
 def _read_of(runner: Runner) -> tuple[float, float]:
