@@ -859,12 +859,12 @@ def test_who_leaves_before_the_answer_begins_gives_the_place_back() -> None:
         first = slots.start("a", lambda cancel: (go.wait(30) for _ in range(1)))
         second = slots.start("b", lambda cancel: (one for one in ["never"]))
         assert slots.in_use == 2
-        second.stop()
-        second.stop()
+        second.close()
+        second.close()
         assert slots.in_use == 1  # the third can wait where the second did
         third = slots.start("c", lambda cancel: (one for one in ["made"]))
         go.set()
-        assert [await everything(first), await everything(third)] == [[True, None], ["made", None]]
+        assert [await everything(first), await everything(third)] == [[True], ["made"]]
         assert slots.in_use == 0
 
     asyncio.run(leave())
@@ -889,17 +889,13 @@ def test_answers_one_after_another_are_made_in_one_thread_and_two_at_once_in_two
         assert await asyncio.to_thread(begun.wait, 30)
         assert (await everything(slots.start("", begin)))[0] == "answers 2"
         go.set()
-        assert await everything(waiting) == [True, None]
+        assert await everything(waiting) == [True]
 
     asyncio.run(ask())
 
 
 async def everything(work: Work[Any]) -> list[Any]:
-    """All items of a piece of work, the mark at its end included."""
-    found: list[Any] = []
-    while not found or found[-1] is not None:
-        found += await work.made()
-    return found
+    return [item async for items in work for item in items]
 
 
 def test_rounds_are_looked_at_in_order_and_seldom_and_the_end_at_once(
@@ -917,12 +913,12 @@ def test_rounds_are_looked_at_in_order_and_seldom_and_the_end_at_once(
         assert seen.wait(30), "what is no round is seen before its thread is done"
 
     async def look() -> tuple[list[Any], int]:
-        work, found, looks = AnswerSlots(1, 1, 2).start("a", begin), list[Any](), 0
-        while "the end" not in found:
-            found += await work.made()
+        found, looks = list[Any](), 0
+        async for items in AnswerSlots(1, 1, 2).start("a", begin):
+            found += items
             looks += 1
-        seen.set()
-        assert await work.made() == [None]
+            if "the end" in found:
+                seen.set()
         return found, looks
 
     assert len(rounds) > 3

@@ -9,7 +9,7 @@ from secrets import token_hex
 from typing import Any
 
 from omnidemo.core.answer_figures import Figure, figures_of
-from omnidemo.core.records import Generation, Round, Token
+from omnidemo.core.records import Generation, Part, Reading, Token
 from omnidemo.decoding.methods import METHODS
 from omnidemo.serving.endpoint.request_body import AnswerRequest, ChatRequest
 
@@ -83,12 +83,17 @@ class AnswerFormat:
             "system_fingerprint": fingerprint(made), "omnidemo": own,
         }  # fmt: skip
 
-    def round(self, done: Round) -> bytes:
-        """The event of a round. Its text is empty while a character or a stop string is incomplete."""
-        own = {"tokens": sources(done.tokens)} if self._asked.omnidemo.token_sources else None
-        return self._event(self._filter.add(done.text), None, {"omnidemo": own} if own else {})
+    def event(self, part: Part) -> bytes:
+        """The events of a part of the answer. The text of a round is empty while a character or a stop string
+        is incomplete."""
+        if isinstance(part, Reading):  # a comment
+            return f": reading the prompt, {part.read:,} of {part.total:,} tokens\n\n".encode()
+        if isinstance(part, Generation):
+            return self._last(part)
+        own = {"tokens": sources(part.tokens)} if self._asked.omnidemo.token_sources else None
+        return self._event(self._filter.add(part.text), None, {"omnidemo": own} if own else {})
 
-    def last(self, made: Generation) -> bytes:
+    def _last(self, made: Generation) -> bytes:
         """The last events: reason and figures, usage if requested, and DONE."""
         named = {"system_fingerprint": fingerprint(made)}
         own = {"omnidemo": self._own(made)}

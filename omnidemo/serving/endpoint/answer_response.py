@@ -1,118 +1,128 @@
-"""The HTTP side of an answer: sent whole or streamed, and ended when its client disconnects."""
+"""An answer over HTTP: whole, or as a stream of events, and ended when its client disconnects."""
 
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
+from contextlib import aclosing, closing
 from typing import Any, TypeVar
 
-import anyio
-from starlette.responses import JSONResponse
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from omnidemo.core.records import Generation, Part, Reading, Round
+from omnidemo.core.records import Generation, Part
 from omnidemo.serving.endpoint.answer_format import AnswerFormat, event
-from omnidemo.serving.endpoint.answer_slots import AnswerSlots
+from omnidemo.serving.endpoint.answer_slots import Work
 from omnidemo.serving.endpoint.api_errors import as_api_error
 from omnidemo.serving.endpoint.request_body import AnswerRequest
 
-STREAM = [
-    (b"content-type", b"text/event-stream; charset=utf-8"),
-    (b"cache-control", b"no-store"),
-    (b"x-accel-buffering", b"no"),
-]
+STREAM = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 EARLY = RuntimeError("The answer ended early; ask again")
 # a stream that waits begins after the first time, and says something after each of the second: proxies and
 # clients give up on a silent one
 BEGIN_SECONDS, TELL_SECONDS = 0.5, 5.0
 LOADING, WAITING = b": loading the model\n\n", b": waiting for its turn\n\n"  # comments, which clients skip
-Begin = Callable[[threading.Event], Iterator[Part]]
-Item = Part | Exception | None
+Load = Callable[[], Awaitable[object]]
+Start = Callable[[], Work[Part]]
+Made = AsyncGenerator[list[Part], None]
 Result = TypeVar("Result")
 
 
-class AnswerResponse:
-    """An ASGI app for one request. `load()` waits for its model, then `begin(cancel)` starts the answer in
-    its thread. An error before the stream has begun has an HTTP status of its own; a later one is an event of
-    the stream."""
+async def respond(
+    request: Request, asked: AnswerRequest, form: AnswerFormat, load: Load, start: Start
+) -> Response:
+    """The response to a request: `load()` waits for its model, then `start()` begins its answer. An error
+    before a stream has begun is raised; a later one is an event of the stream."""
+    made = _made(load, start)
+    if not asked.stream:
+        whole = form.whole(await unless_gone(request, _last(made)))
+        return JSONResponse(whole, headers=asked.headers)
+    events = _events(made, form)
+    return EventStream(await anext(events), events, asked.headers)
 
-    def __init__(
-        self,
-        load: Callable[[], Awaitable[object]],
-        begin: Begin,
-        form: AnswerFormat,
-        slots: AnswerSlots,
-        caller: str,
-        asked: AnswerRequest,
-    ) -> None:
-        self._load, self._begin, self._form = load, begin, form
-        self._slots, self._caller, self._streamed, self._headers = slots, caller, asked.stream, asked.headers
-        self._begun = False  # whether the stream has a status
+
+async def unless_gone(request: Request, work: Coroutine[Any, Any, Result]) -> Result:
+    """The result of the work, which is cancelled where the client disconnects. ClientDisconnect then."""
+    made, gone = asyncio.ensure_future(work), asyncio.ensure_future(_gone(request))
+    try:
+        await asyncio.wait([made, gone], return_when=asyncio.FIRST_COMPLETED)
+        if not made.done():
+            raise ClientDisconnect
+        return made.result()
+    finally:
+        made.cancel()
+        gone.cancel()
+
+
+async def _gone(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+class EventStream(StreamingResponse):
+    """Events, the first of which is there already. They are closed when the client disconnects."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, first: bytes, events: AsyncGenerator[bytes, None], headers: Mapping[str, str]) -> None:
+        super().__init__(_behind(first, events), headers={**STREAM, **headers})
+        self._events = events
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_until_gone, receive, tasks.cancel_scope)
-            try:
-                await self._while_told(send, LOADING, self._load())
-                await self._answer(scope, receive, send)
-            except Exception as error:
-                told = as_api_error(error)
-                if self._begun:
-                    await self._send(send, event(told.body), more=False)
-                else:
-                    await told.response()(scope, receive, send)
-            tasks.cancel_scope.cancel()
-
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        work = self._slots.start(self._caller, self._begin, None if self._streamed else Generation)
-        try:
-            more = True
-            while more:
-                events = b""
-                for item in await self._while_told(send, WAITING, work.made()):
-                    if item is None or isinstance(item, Exception):
-                        if events:
-                            await self._send(send, events)
-                        raise item or EARLY
-                    if not self._streamed and isinstance(item, Generation):
-                        whole = JSONResponse(self._form.whole(item), headers=self._headers)
-                        return await whole(scope, receive, send)
-                    events += self._events(item)
-                    if not (more := isinstance(item, Reading | Round)):
-                        break
-                await self._send(send, events, more)
-        finally:
-            work.stop()
-
-    async def _while_told(self, send: Send, comment: bytes, result: Awaitable[Result]) -> Result:
-        """The result of a wait, during which a stream sends the comment from time to time."""
-        task = asyncio.ensure_future(result)
-        try:
-            while self._streamed:
-                seconds = TELL_SECONDS if self._begun else BEGIN_SECONDS
-                if (await asyncio.wait([task], timeout=seconds))[0]:
-                    break
-                await self._send(send, comment)
-            return await task
-        finally:
-            task.cancel()
-
-    async def _send(self, send: Send, events: bytes, more: bool = True) -> None:
-        if not self._begun:
-            self._begun = True
-            own = [(name.lower().encode(), value.encode()) for name, value in self._headers.items()]
-            await send({"type": "http.response.start", "status": 200, "headers": [*STREAM, *own]})
-        await send({"type": "http.response.body", "body": events, "more_body": more})
-
-    def _events(self, item: Part) -> bytes:
-        if isinstance(item, Reading):  # a comment
-            return f": reading the prompt, {item.read:,} of {item.total:,} tokens\n\n".encode()
-        return self._form.round(item) if isinstance(item, Round) else self._form.last(item)
+        async with aclosing(self._events):
+            await super().__call__(scope, receive, send)
 
 
-async def _until_gone(receive: Receive, scope: Any) -> None:
-    """Cancel `scope` when the client closes the connection."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
-    scope.cancel()
+async def _behind(first: bytes, events: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    yield first
+    async for one in events:
+        yield one
+
+
+async def _made(load: Load, start: Start) -> Made:
+    """The parts of an answer as they come, behind an empty list for a loaded model."""
+    await load()
+    yield []
+    with closing(start()) as work:
+        async for parts in work:
+            yield parts
+
+
+async def _last(made: Made) -> Generation:
+    async with aclosing(made):
+        async for parts in made:
+            for part in parts:
+                if isinstance(part, Generation):
+                    return part
+    raise EARLY
+
+
+async def _events(made: Made, form: AnswerFormat) -> AsyncGenerator[bytes, None]:
+    """The events of an answer, with a comment from time to time while there is none."""
+    begun, comment = False, LOADING
+    coming = asyncio.ensure_future(anext(made, None))
+    try:
+        while True:
+            seconds = TELL_SECONDS if begun else BEGIN_SECONDS
+            if not (await asyncio.wait([coming], timeout=seconds))[0]:
+                begun = True
+                yield comment
+                continue
+            if (parts := coming.result()) is None:
+                raise EARLY
+            comment = WAITING
+            if parts:
+                begun = True
+                yield b"".join(map(form.event, parts))
+                if isinstance(parts[-1], Generation):
+                    return
+            coming = asyncio.ensure_future(anext(made, None))
+    except Exception as error:
+        if not begun:
+            raise
+        yield event(as_api_error(error).body)
+    finally:
+        if coming.done():
+            await made.aclose()
+        coming.cancel()  # what is awaited within ends as it is cancelled

@@ -8,7 +8,7 @@ import math
 import queue
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from typing import Generic, TypeVar
 
@@ -98,7 +98,8 @@ class Work(Generic[Item]):
         over: Callable[[], None],
     ) -> None:
         self.cancel = threading.Event()
-        self._made: deque[Item | Exception | None] = deque()
+        self._made: deque[Item | None] = deque()  # None: the end
+        self._error: Exception | None = None  # that ended the work
         self._news, self._urgent, self._looked = asyncio.Event(), asyncio.Event(), -math.inf
         self._told = False  # whether the loop was woken for the unread items
         self._begin, self._wanted, self._over = begin, wanted, over
@@ -106,25 +107,31 @@ class Work(Generic[Item]):
         self._lock = threading.Lock()  # of the next two
         self._begun = self._left = False
 
-    async def made(self) -> list[Item | Exception | None]:
-        """The items since the last call, at least one; behind the last comes None, or the exception that
-        ended the work.
+    async def __aiter__(self) -> AsyncGenerator[list[Item], None]:
+        """The items as they come, in lists. An exception that ended the work is raised behind the last.
 
-        Calls return LOOK_SECONDS apart, because each wakes loop and client on the cores that decode. Only an
-        item that is neither `Reading` nor `Round` is returned at once.
+        Lists come LOOK_SECONDS apart, because each wakes loop and client on the cores that decode. Only an
+        item that is neither `Reading` nor `Round` comes at once.
         """
-        with suppress(TimeoutError):
-            async with asyncio.timeout_at(self._looked + LOOK_SECONDS):
-                await self._urgent.wait()
-        while not self._made:
-            self._told = False
-            if not self._made:
-                await self._news.wait()
-                self._news.clear()
-        self._looked, self._told = self._loop.time(), True
-        return [self._made.popleft() for _ in range(len(self._made))]
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(self._looked + LOOK_SECONDS):
+                    await self._urgent.wait()
+            while not self._made:
+                self._told = False
+                if not self._made:
+                    await self._news.wait()
+                    self._news.clear()
+            self._looked, self._told = self._loop.time(), True
+            items = [self._made.popleft() for _ in range(len(self._made))]
+            if made := [item for item in items if item is not None]:
+                yield made
+            if items[-1] is None:
+                if self._error is not None:
+                    raise self._error
+                return
 
-    def stop(self) -> None:
+    def close(self) -> None:
         """End the work early; work that no thread has begun gives its place back at once."""
         self.cancel.set()
         with self._lock:
@@ -137,19 +144,18 @@ class Work(Generic[Item]):
             if self._left:
                 return
             self._begun = True
-        end: Exception | None = None
         try:
             with closing(self._begin(self.cancel)) as made:  # type: ignore[type-var]
                 for item in made:
                     if self._wanted is None or isinstance(item, self._wanted):
                         self._put(item)
         except Exception as error:
-            end = error
+            self._error = error
         finally:
             self._over()
-            self._put(end)
+            self._put(None)
 
-    def _put(self, item: Item | Exception | None) -> None:
+    def _put(self, item: Item | None) -> None:
         self._made.append(item)
         with suppress(RuntimeError):  # the server has ended
             if not isinstance(item, Reading | Round):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import closing
 from threading import Event
 from typing import Annotated, Any, Literal
 
@@ -226,17 +227,10 @@ async def _run(
 ) -> None:
     """Make items in one of the endpoint's threads. Cancellation, by which a client's disconnect arrives, ends
     it early."""
-    work = endpoint.slots.start(endpoint.counted_as(front), begin, wanted)
-    try:
-        while True:
-            for item in await work.made():
-                if item is None:
-                    return
-                if isinstance(item, Exception):
-                    raise item
+    with closing(endpoint.slots.start(endpoint.counted_as(front), begin, wanted)) as work:
+        async for items in work:
+            for item in items:
                 await each(item)
-    finally:
-        work.stop()
 
 
 def _figures(made: Generation) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -39,11 +39,8 @@ Form = TypeVar("Form", bound=BaseModel)
 Asked = TypeVar("Asked", bound="AnswerRequest")
 SEEDS = 2**63
 LEAST_TOP_P = 1e-6
+DEEPEST = 8  # levels of a request that are searched for null; no field that is read lies deeper
 OTHER_NAMES = {"repeat_penalty": "repetition_penalty"}  # what other servers call a field
-
-
-def _texts(value: Any) -> Any:
-    return [value] if isinstance(value, str) else value
 
 
 def _number(value: Any) -> Any:
@@ -52,22 +49,13 @@ def _number(value: Any) -> Any:
     return value
 
 
-def _top_k(value: Any) -> Any:
-    return 0 if value == -1 else value  # some clients switch it off by −1
+def _read_as(instead: Any, sent: int) -> BeforeValidator:
+    """What clients of other servers send, read as a value of ours."""
+    return BeforeValidator(lambda value: instead if value == sent else value)
 
 
-def _top_p(value: Any) -> Any:
-    # OpenAI takes 0 for the likeliest token alone
-    return LEAST_TOP_P if value == 0 and not isinstance(value, bool) else value
-
-
-def _most(value: Any) -> Any:
-    return None if value == -1 else value  # clients of other servers ask for no limit by −1
-
-
-def _seed(value: int | None) -> int | None:
-    """Some clients ask for no seed by −1; their other negative seeds become positive ones."""
-    return None if value == -1 else value % SEEDS if value is not None and value < 0 else value
+def _listed(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
 
 
 def _prompt(value: Any) -> Any:
@@ -79,11 +67,16 @@ def _prompt(value: Any) -> Any:
 
 
 Number = BeforeValidator(_number)  # pydantic takes true for 1
-# Values that clients of other servers write, made ours.
-HABITS = {"top_k": _top_k, "top_p": _top_p}
+# −1 switches top-k off and asks for no limit and no seed, as in other servers; OpenAI takes a top-p of 0 for
+# the likeliest token alone. Other negative seeds become positive ones.
+HABITS = {"top_k": _read_as(0, -1), "top_p": _read_as(LEAST_TOP_P, 0)}
 Tokens = Annotated[answer_options.Tokens, Number]
+Most = Annotated[Tokens | None, _read_as(None, -1)]
 Temperature = Annotated[answer_options.Temperature, Number]
-Seed = Annotated[Annotated[int, Number, Field(ge=-SEEDS, lt=SEEDS)] | None, AfterValidator(_seed)]
+Seed = Annotated[
+    Annotated[int, Number, Field(ge=-SEEDS, lt=SEEDS), AfterValidator(lambda seed: seed % SEEDS)] | None,
+    _read_as(None, -1),
+]
 
 
 def with_options(way: str, table: type[BaseModel] = GenerationConfig) -> Callable[[type[Form]], type[Form]]:
@@ -99,7 +92,7 @@ def with_options(way: str, table: type[BaseModel] = GenerationConfig) -> Callabl
             if field.annotation is bool:
                 kind = Annotated[kind, Strict()]
             elif name in HABITS:
-                kind = Annotated[kind, BeforeValidator(HABITS[name]), Number]
+                kind = Annotated[kind, HABITS[name], Number]
             else:
                 kind = Annotated[kind, Number]
             server = "as the server has it" if name in Settings.model_fields else str(field.default)
@@ -159,12 +152,18 @@ class AnswerRequest(BaseModel):
     model: str = ALIAS
     stream: StrictBool = False
     stream_options: StreamOptions = StreamOptions()
-    max_tokens: Annotated[Tokens | None, BeforeValidator(_most)] = None
-    max_completion_tokens: Annotated[Tokens | None, BeforeValidator(_most)] = None
-    stop: Annotated[list[str], BeforeValidator(_texts), Field(max_length=64)] = []
+    max_tokens: Most = None
+    max_completion_tokens: Most = None
+    stop: Annotated[list[str], Field(max_length=64), BeforeValidator(_listed)] = []
     seed: Seed = None
     omnidemo: OwnOptions = OwnOptions()
-    _headers: dict[str, str] = PrivateAttr(default_factory=dict)
+    EXAMPLE: ClassVar = '{"model": "omnidemo", "prompt": "Once upon a time"}'
+    _ignored: dict[str, str] = PrivateAttr(default_factory=dict)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Response headers about the request: which fields were ignored."""
+        return self._ignored
 
     @property
     def options(self) -> dict[str, Any]:
@@ -182,15 +181,11 @@ class AnswerRequest(BaseModel):
     def control_tokens(self) -> bool:
         return isinstance(self.omnidemo, CompletionOptions) and self.omnidemo.control_tokens
 
-    @property
-    def headers(self) -> dict[str, str]:
-        """Response headers about the request."""
-        return self._headers
-
 
 class ChatRequest(AnswerRequest):
     """POST /v1/chat/completions."""
 
+    EXAMPLE: ClassVar = '{"model": "omnidemo", "messages": [{"role": "user", "content": "Hello"}]}'
     messages: Annotated[list[ChatMessage], Field(min_length=1)]
 
 
@@ -207,16 +202,7 @@ class CompletionRequest(AnswerRequest):
 
 def read(body: bytes, form: type[Asked]) -> Asked:
     """Read and check a request. ApiError 400, one sentence, for a wrong one."""
-    try:
-        given = json.loads(body)
-    except (ValueError, RecursionError) as error:  # bytes that are no text are a ValueError too
-        why = error.msg if isinstance(error, json.JSONDecodeError) else type(error).__name__
-        raise ApiError(
-            400, f"The body is not JSON ({why}); send an object such as {form_example(form)}."
-        ) from None
-    if not isinstance(given, dict):
-        raise ApiError(400, f"The body is not a JSON object; send one such as {form_example(form)}.")
-    given = other_fields.without_nulls(given)
+    given = object_of(body, form.EXAMPLE)
     for other, name in OTHER_NAMES.items():
         if other in given and given.setdefault(name, given[other]) != given[other]:
             raise ApiError(
@@ -226,16 +212,28 @@ def read(body: bytes, form: type[Asked]) -> Asked:
             )
         given.pop(other, None)
     other_fields.refuse(given)
-    asked = checked(form, given, f"send an object such as {form_example(form)}")
-    asked._headers = other_fields.header_of_ignored(given, form)
+    asked = checked(form, given, f"send an object such as {form.EXAMPLE}")
+    asked._ignored = other_fields.header_of_ignored(given, form)
     return asked
+
+
+def object_of(body: bytes, example: str) -> dict[str, Any]:
+    """The JSON object of a body, without its nulls."""
+    try:
+        given = json.loads(body)
+    except (ValueError, RecursionError) as error:  # bytes that are no text are a ValueError too
+        why = error.msg if isinstance(error, json.JSONDecodeError) else type(error).__name__
+        raise ApiError(400, f"The body is not JSON ({why}); send an object such as {example}.") from None
+    if not isinstance(given, dict):
+        raise ApiError(400, f"The body is not a JSON object; send one such as {example}.")
+    return dict(without_nulls(given))
 
 
 def checked(form: type[Form], given: Mapping[str, Any], instead: str) -> Form:
     """The fields of a client as a form; null counts as not given. ApiError 400 names the wrong field, the
     reason, and what to do `instead`."""
     try:
-        return form.model_validate(other_fields.without_nulls(dict(given)))
+        return form.model_validate(without_nulls(dict(given)))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         name = ".".join(str(part) for part in first["loc"])
@@ -243,7 +241,10 @@ def checked(form: type[Form], given: Mapping[str, Any], instead: str) -> Form:
         raise ApiError(400, f"{said}; {instead}.", param=str(first["loc"][0])) from None
 
 
-def form_example(form: type[AnswerRequest]) -> str:
-    if issubclass(form, ChatRequest):
-        return '{"model": "omnidemo", "messages": [{"role": "user", "content": "Hello"}]}'
-    return '{"model": "omnidemo", "prompt": "Once upon a time"}'
+def without_nulls(value: Any, depth: int = 0) -> Any:
+    """The value without fields that are null, which counts as not given."""
+    if depth == DEEPEST:
+        return value
+    if isinstance(value, dict):
+        return {name: without_nulls(one, depth + 1) for name, one in value.items() if one is not None}
+    return [without_nulls(one, depth + 1) for one in value] if isinstance(value, list) else value
