@@ -93,7 +93,12 @@ class CompiledBackend:
         """Accept by compiled code. Drafted tokens only where the target's own token is accepted: otherwise
         the method corrects a rejection."""
         kernels, sampling, proposal = compile_kernels.kernels(), context.sampling, draft.proposal
-        if kernels is None or read.stats is None or not _repeatable(context):
+        if (
+            kernels is None
+            or read.stats is None
+            or context.constraint is not None
+            or not _repeatable(context)
+        ):
             return None
         if draft.slots and type(method).accept is not Method.accept:
             return None

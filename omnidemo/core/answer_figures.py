@@ -112,6 +112,14 @@ FIGURES = (
     Figure("copies_proposed", form="count", shown="endpoint"),
     Figure("copied", form="count", shown="endpoint"),
     Figure("copied_earlier", form="count"),
+    Figure(
+        "forced", "Tokens that the answer's form wrote: it left no other.", form="count",
+        shown="endpoint mcp", csv=19, report=21,
+    ),
+    Figure(
+        "changed", "Tokens where the answer's form ruled out the likeliest one.", form="count",
+        shown="endpoint mcp", csv=20, report=22,
+    ),
     Figure("draft_seconds", csv=14, report=17),
     Figure("verify_seconds", csv=15, report=18),
     Figure("settle_seconds", csv=16, report=19),

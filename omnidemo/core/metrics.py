@@ -104,6 +104,7 @@ def measure(rounds: Sequence[Round], first_token_seconds: float | None) -> Mappi
         "total_variation": sum(variations) / tokens if variations else None,
         **_guesses(rounds),
         **_copies(rounds, tokens),
+        **_form(rounds, tokens),
         **_times(rounds),
     }
 
@@ -113,18 +114,18 @@ def _share(part: float, whole: float) -> float | None:
 
 
 def _guesses(rounds: Sequence[Round]) -> Mapping[str, float | None]:
-    """proposed, accepted: all proposals, copies included; the other figures are the drafter's alone.
-    acceptance_rate: accepted ÷ proposed target tokens, mean over the rounds with a proposal. guesses_right:
-    the same over the answer. alpha: accepted ÷ judged slots (those after a rejection are not judged).
-    ngram_hits: accepted n-grams per round. drafted: drafter tokens drawn. draft_length: the same per round,
-    of all rounds."""
+    """proposed, accepted: all proposals, copies and forced tokens included; the other figures are the
+    drafter's alone. acceptance_rate: accepted ÷ proposed target tokens, mean over the rounds with a proposal.
+    guesses_right: the same over the answer. alpha: accepted ÷ judged slots (those after a rejection are not
+    judged). ngram_hits: accepted n-grams per round. drafted: drafter tokens drawn. draft_length: the same per
+    round, of all rounds."""
     own = [
-        (done.accepted - copies.accepted, done.proposed - copies.proposed)
+        (done.accepted - forced - copies.accepted, done.proposed - forced - copies.proposed)
         for done in rounds
-        if done.proposed > (copies := done.copies).proposed
+        if done.proposed > (forced := done.forced) + (copies := done.copies).proposed
     ]
     accepted, proposed = sum(right for right, _ in own), sum(made for _, made in own)
-    judged = sum(done.judged - done.copies.judged for done in rounds)
+    judged = sum(done.judged - done.forced - done.copies.judged for done in rounds)
     drafted = sum(done.drafted for done in rounds)
     return {
         "acceptance_rate": _share(sum(right / made for right, made in own), len(own)),
@@ -155,6 +156,17 @@ def _copies(rounds: Sequence[Round], tokens: int) -> Mapping[str, float | None]:
         "copied_share": _share(copied, tokens),
         "copies_proposed": float(proposed),
         "copies_right": _share(copied, proposed),
+    }
+
+
+def _form(rounds: Sequence[Round], tokens: int) -> Mapping[str, float | None]:
+    """forced: tokens that the answer's form wrote, since it left no other. forced_share: their share.
+    changed: tokens where the form ruled out the target's likeliest one, forced ones included."""
+    forced = sum(done.forced for done in rounds)
+    return {
+        "forced": float(forced),
+        "forced_share": _share(forced, tokens),
+        "changed": float(sum(done.changed for done in rounds)),
     }
 
 

@@ -17,21 +17,23 @@ T = TypeVar("T")
 #   direct     proposed as one drafter token, by the direct vocabulary map, and accepted
 #   ngram      proposed as several drafter tokens, by the n-gram cache (the string methods: by their text)
 #   copied     proposed from memory (`Token.match`), and accepted
+#   forced     proposed because the answer's form leaves no other token, and accepted
 #   corrected  written by the target after it rejected the proposal (or the drafter had nothing to propose)
 #   bonus      written by the target after it accepted everything that was proposed
 #   plain      written by the target without any draft (`autoregressive`, or a round with draft length 0)
-Source = Literal["direct", "ngram", "copied", "corrected", "bonus", "plain"]
-PROPOSED: tuple[Source, ...] = ("direct", "ngram", "copied")  # the others are of the target alone
+Source = Literal["direct", "ngram", "copied", "forced", "corrected", "bonus", "plain"]
+PROPOSED: tuple[Source, ...] = ("direct", "ngram", "copied", "forced")  # the others are of the target alone
 FinishReason = Literal["end", "stop", "length", "context", "cancelled"]
 LONG_READING = 1.5  # seconds of reading a prompt with shown progress
 
 
 class Match(NamedTuple):
     """Why a token was copied: the newest `length` tokens also stand in the `origin` (the prompt, the answer
-    so far, or an earlier answer), followed by this token."""
+    so far, or an earlier answer), followed by this token. The origin "form" has length 0: the answer's form
+    leaves no other token."""
 
     length: int
-    origin: Literal["prompt", "answer", "earlier"]
+    origin: Literal["prompt", "answer", "earlier", "form"]
 
 
 @dataclass(slots=True)  # not frozen: see above
@@ -44,7 +46,7 @@ class Token:
     temperature 0 the drafter's at temperature 1. `accept` is the token's acceptance probability. `q` and
     `accept` are None for tokens that were not proposed. `pieces` are the drafter ids that spell the token:
     one for the source "direct", several for "ngram"; none where a string method has no drafter token that
-    ends on the token's last byte. `match`: of a copied token, which was not drawn and has `q` 1.
+    ends on the token's last byte. `match`: of a copied or forced token, which was not drawn and has `q` 1.
     """
 
     id: int
@@ -70,8 +72,9 @@ class Round:
     tokens drawn. `ngram_hits` counts accepted proposals with the source "ngram". `seconds` splits the wall
     time: draft (with planning, draws and translation), verify (the target's pass), settle (accepting and
     committing), other; `total` is their sum. `inserts` are new n-grams: (target id, drafter ids). `proposed`,
-    `accepted` and `judged` include copies. `variation`: as in `Acceptance`. `offers`: the choices of the
-    policies "cost" and "chance".
+    `accepted` and `judged` include copies and forced tokens. `variation`: as in `Acceptance`. `offers`: the
+    choices of the policies "cost" and "chance". `changed`: tokens where the answer's form ruled out the
+    target's likeliest one.
     """
 
     index: int
@@ -88,6 +91,7 @@ class Round:
     finish_reason: FinishReason | None = None
     variation: float | None = None
     offers: tuple[Offer, ...] = ()
+    changed: int = 0
 
     @property
     def text(self) -> str:
@@ -100,6 +104,11 @@ class Round:
         return Copies(
             accepted + sum(lost), accepted, accepted + sum(lost[: max(0, self.judged - self.accepted)])
         )
+
+    @property
+    def forced(self) -> int:
+        """Tokens that the answer's form forced; each is accepted."""
+        return sum(token.source == "forced" for token in self.tokens)
 
 
 @dataclass(frozen=True, slots=True)

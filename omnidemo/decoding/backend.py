@@ -176,5 +176,6 @@ class Backend(Protocol):
         ...
 
     def judge(self, context: RoundContext, method: Method, draft: Draft, read: Pass) -> Judged | None:
-        """Judge a proposal, of which there may be nothing, by the target's pass, in place of the method."""
+        """Judge a proposal, of which there may be nothing, by the target's pass, in place of the method.
+        With a `context.constraint` the rows have to be masked first."""
         ...

@@ -31,6 +31,7 @@ from omnidemo.decoding.backend import (
     Slot,
     StageSeconds,
 )
+from omnidemo.decoding.constraint import Constraint
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.draft_policy import DraftPolicy, State
 from omnidemo.decoding.randomness import Place, Randomness, Sampler, SharedNoise, draw_with_prob
@@ -105,7 +106,7 @@ class AnswerPlan:
     """The parts of one answer's decoding. `policy` sets a round's drafter tokens (0 is plain decoding) and
     ends drafts. `ngrams` is only read: each round names the n-grams to insert, and the caller inserts them
     before the next round. `clock` returns seconds. `backend` draws and judges faster. `copier` proposes ids
-    from memory."""
+    from memory. `constraint` holds the answer to a form."""
 
     method: Method
     map: VocabularyMap
@@ -118,13 +119,16 @@ class AnswerPlan:
     clock: Clock = lambda: 0.0
     backend: Backend | None = None
     copier: Source | None = None
+    constraint: Constraint | None = None
 
 
 def decode(state: DecodingState, plan: AnswerPlan) -> Iterator[Round]:
     """Decode until an end token, a stop string or a limit, from a state that has been started with its
     prompt."""
     policy, limits, copier, clock = plan.policy, plan.limits, plan.copier, plan.clock
-    context = _context(state, plan)
+    context, constraint = _context(state, plan), plan.constraint
+    if constraint is not None:
+        constraint.read(limits.begun)
     answer = _Answer(state, plan, context.end_ids)
     index = 0
 
@@ -143,12 +147,14 @@ def decode(state: DecodingState, plan: AnswerPlan) -> Iterator[Round]:
         ids = result.ids
         if copier is not None and copied is not None:
             copier.learn(copied, ids)
+        known = result.logits.shape[-1] > 0  # a target that computes elsewhere sends none
+        changed = constraint.read(ids, result.logits if known else None) if constraint is not None else 0
         state.commit(context.start, result)
         committed = clock()
 
         tokens = answer.add(result, ahead)
         if plan.tracer is not None:
-            copies = [token.source == "copied" for token in tokens]
+            copies = [token.match is not None for token in tokens]  # not the drafter's to guess
             plan.tracer.add(result.logits[: len(ids)], ids, result.accepted, copies)
         draft, verify, accept = result.seconds
         stages = (planned - began + draft, verify, committed - judged + accept, clock() - committed)
@@ -169,6 +175,7 @@ def decode(state: DecodingState, plan: AnswerPlan) -> Iterator[Round]:
             finish_reason=answer.reason,
             variation=result.variation,
             offers=policy.offers(),
+            changed=changed,
         )
         index += 1
         if answer.reason is None and limits.cancelled():
@@ -227,7 +234,9 @@ def make_round(
 
 def _judged(context: RoundContext, method: Method, draft: Draft, read: Pass) -> Judged:
     proposal, penalty, scores = draft.proposal, context.penalty, read.logits
-    context.stats = read.stats if penalty is None else None
+    context.stats = read.stats if penalty is None and context.constraint is None else None
+    if context.constraint is not None:
+        scores = context.constraint.masked(scores, proposal)
     if penalty is not None:
         scores = context.sampling.penalised(scores, penalty.of_target(context.target.ids, proposal))
     if draft.slots:
@@ -302,7 +311,7 @@ def _context(state: DecodingState, plan: AnswerPlan) -> RoundContext:
     penalty = RepetitionPenalty(vocabulary, begin) if sampling.penalises else None
     return RoundContext(
         drafter, vocabulary, plan.ngrams, sampling, plan.rng, end_ids, penalty, prompt=prompt,
-        policy=plan.policy, target=target,
+        policy=plan.policy, target=target, constraint=plan.constraint,
     )  # fmt: skip
 
 
@@ -327,6 +336,7 @@ class RoundContext:
     prompt: int = field(default=0, kw_only=True)  # target ids before the answer
     stats: RowStats | None = None  # of this round's verification rows, where the pass returned them
     draws: Draws | None = None  # of this round, made early
+    constraint: Constraint | None = None  # whoever judges by logits masks them first
 
     def logits(self) -> Tensor:
         """The drafter's logits [D] after all its ids, with the repetition penalty."""

@@ -55,7 +55,9 @@ def _proposed(
     result: RoundResult, position: int, text: str, vocabulary: VocabularyMap, greedy: bool
 ) -> Token:
     slot = result.slots[position]
-    source: Source = "copied" if slot.match else "direct" if len(slot.draft_ids) == 1 else "ngram"
+    source: Source = "direct" if len(slot.draft_ids) == 1 else "ngram"
+    if slot.match is not None:
+        source = "forced" if slot.match.origin == "form" else "copied"
     accept = result.accept_probs[position] if position < len(result.accept_probs) else None
     p, q, pieces = result.target_probs[position], _shown_q(slot, greedy), slot.draft_ids
     return Token(
@@ -64,8 +66,8 @@ def _proposed(
 
 
 def _shown_q(slot: Slot, greedy: bool) -> float | None:
-    """The drafter's probability of a slot that its own tokens spell; 1 for a copied slot."""
-    if slot.match:
+    """The drafter's probability of a slot that its own tokens spell; 1 for a copied or forced one."""
+    if slot.match is not None:
         return 1.0
     if greedy:  # q is 1 then; the probability at temperature 1 says more
         return math.prod(slot.draft_probs) if slot.draft_probs else None

@@ -34,6 +34,7 @@ class Answer:
         self._began = perf_counter()
         self._method = pair._method(asked.method)
         self._ids = [*pair.prompt_ids(prompt), *begun]
+        pair.constraint(asked)  # reads the vocabulary before the lock is held
         pair.copies.await_stored(asked.domain)
         with pair._lock:
             self._line = pair._ready_line(asked.domain)

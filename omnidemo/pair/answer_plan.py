@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from omnidemo.core.config import GenerationConfig
 from omnidemo.decoding.cost_model import CostModel
 from omnidemo.decoding.engine import AnswerPlan, Limits
+from omnidemo.decoding.form_source import FormSource
 from omnidemo.decoding.method import Method
 from omnidemo.decoding.randomness import randomness_of
 from omnidemo.decoding.sampling import SamplingParams
@@ -48,6 +49,8 @@ def plan_answer(
     if note:
         line.cost_model = costs
     method, ends = pair._method(asked.method), pair.map.target.roles.get("end", ())
+    constraint = pair.constraint(asked)
+    memory = _copier(costs.copies, asked, method, state, prompt, ends, earlier)
     return AnswerPlan(
         method, pair.map, ngrams,
         SamplingParams(**{each.name: getattr(asked, each.name) for each in fields(SamplingParams)}),
@@ -55,7 +58,8 @@ def plan_answer(
         Limits(asked.max_new_tokens, tuple(text for text in asked.stop if text), cancelled, begun),
         line.policy(asked, costs), clock=pair.clock,
         backend=pair.make_backend(state.target.cache, state.drafter.cache),
-        copier=_copier(costs.copies, asked, method, state, prompt, ends, earlier),
+        copier=memory if constraint is None or not method.copies else FormSource(constraint, memory),
+        constraint=constraint,
     )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from omnidemo.core.config.answer_options import Policy
 from omnidemo.core.records import Agreement, Generation, Prompt, Reading, Round, Trace, drain
 from omnidemo.core.tasks import Task
 from omnidemo.decoding.backend import Backend, KVCache
+from omnidemo.decoding.constraint import Constraint
 from omnidemo.decoding.cost_model import CostModel
 from omnidemo.decoding.draft_policy import FixedPolicy
 from omnidemo.decoding.engine import AnswerPlan, Limits, decode
@@ -25,6 +26,7 @@ from omnidemo.decoding.methods import BASELINE, Method, make_method
 from omnidemo.decoding.randomness import Sampler
 from omnidemo.decoding.sampling import SamplingParams
 from omnidemo.decoding.tracing import Tracer
+from omnidemo.models.answer_forms import AnswerForms, FormError
 from omnidemo.models.load import LanguageModel
 from omnidemo.pair.answer import Answer, rounds_alone
 from omnidemo.pair.conversation_pool import DOMAIN, Conversations
@@ -74,6 +76,7 @@ class Pair:
         self._memory = NgramMemory(lambda: self.ngrams, self.map, (target.name, drafter.name), self._lock)
         self.copies = CopyMemory(copy_mb << 20, self._lock)
         self._top_k = top_k
+        self._forms = AnswerForms(self.map.target, target.runner.rows)
         self._conversations = Conversations(target.runner, self.map, conversations_mb << 20)
         self._agreements: OrderedDict[str, Agreement] = OrderedDict()  # of the newest answers, by key
         self.drafter_digest = ""  # of the drafter's weights; set by `PairPool`
@@ -125,6 +128,15 @@ class Pair:
     def asked(self, **options: Any) -> GenerationConfig:
         """`GenerationConfig.of` the options; missing sampling comes from the target's defaults (`Manner`)."""
         return GenerationConfig.of(**options).in_manner(self.target.manner)
+
+    def constraint(self, asked: GenerationConfig) -> Constraint | None:
+        """A new constraint of the answer's form; None without one. FormError, a ValueError of one sentence,
+        where the form or the method cannot be served. The first one takes about a second."""
+        if asked.form is None:
+            return None
+        if not (method := self._method(asked.method)).lossless:
+            raise FormError(f"{method.name} is lossy, and a form needs a lossless method; choose auto")
+        return self._forms.constraint(asked.form)
 
     def record(
         self, ids: Sequence[int], max_new_tokens: int, cancelled: Callable[[], bool]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 COLUMNS = {
     "number": "number", "tokens_per_round": "tokens_per_round", "tokens": "tokens",
     "copied_tokens": "copied", "copied_earlier_tokens": "copied_earlier", "guessed_tokens": "guessed",
-    "own_tokens": "own", "alpha": "acceptance",
+    "forced_tokens": "forced", "own_tokens": "own", "alpha": "acceptance",
     "seconds": "seconds", "adapter_version": "adapter_version", "memory_tokens": "memory_tokens",
     "as_it_was_tokens_per_round": "as_it_was", "empty_memory_tokens_per_round": "empty_memory",
     "fresh_drafter_tokens_per_round": "fresh_drafter", "nothing_learned_tokens_per_round": "nothing_learned",
@@ -49,7 +49,7 @@ class Repeated:
 
     @property
     def tokens(self) -> int:
-        """All tokens: `copied` + `guessed` + `own`."""
+        """All tokens: `copied` + `guessed` + `forced` + `own`."""
         return len(self.generation.token_ids)
 
     @property
@@ -67,9 +67,14 @@ class Repeated:
         return self._count("direct", "ngram")
 
     @property
+    def forced(self) -> int:
+        """Tokens that the answer's form left no choice about."""
+        return self._count("forced")
+
+    @property
     def own(self) -> int:
         """Tokens that the target wrote itself."""
-        return self.tokens - self.copied - self.guessed
+        return self.tokens - self.copied - self.guessed - self.forced
 
     @property
     def acceptance(self) -> float | None:

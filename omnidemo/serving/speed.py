@@ -96,7 +96,7 @@ class Speeds:
         with self._condition:
             if why or before is None:
                 return self._note(answer.key, why)
-            if not (answer.metrics.get("drafted") or answer.metrics.get("copies_proposed")):
+            if not any(answer.metrics.get(name) for name in ("drafted", "copies_proposed", "forced")):
                 return
             self._asked = time.monotonic()
             self._orders[answer.key] = _Order(target, drafter, prompt, asked, before, answer)

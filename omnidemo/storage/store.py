@@ -120,8 +120,8 @@ class Store(SessionStore):
     ) -> Rows:
         """The newest `limit` requests of a pair (only of these `sessions`), oldest first, with CURVE and:
         `index`, from 1 over the line's stored requests; `draft_length`, mean drafter tokens per round;
-        `accepted` and `copied_earlier` of `metrics.py`; `policy`, the draft policy, with `copying` where it
-        was on; `temperature`."""
+        `accepted`, `copied_earlier` and `forced` of `metrics.py`; `policy`, the draft policy, with
+        `copying` where it was on; `temperature`."""
         query = of_pair(
             REQUESTS, target, drafter, *(REQUESTS.c[name] for name in ("id", *CURVE, "metrics", "settings"))
         )
@@ -136,7 +136,7 @@ class Store(SessionStore):
             for row in rows:
                 metrics, line = row.pop("metrics"), row["domain"]
                 row |= {"index": left[line], "draft_length": drafted_per_round(metrics)}
-                row |= {name: metrics.get(name) for name in ("accepted", "copied_earlier")}
+                row |= {name: metrics.get(name) for name in ("accepted", "copied_earlier", "forced")}
                 row |= _asked(row.pop("settings"))
                 left[line] -= 1
             return rows[::-1]

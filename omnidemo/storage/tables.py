@@ -210,8 +210,9 @@ def figure(name: str) -> sa.ColumnElement[Any]:
     """A figure of an answer; `guesses_right` is computed from the counts, because old rows lack it."""
     if name != "guesses_right":
         return REQUESTS.c.metrics[name].as_float()
+    forced = sa.func.coalesce(figure("forced"), 0.0)
     made, right = (
-        figure(all_of) - sa.func.coalesce(figure(copies), 0.0)
+        figure(all_of) - sa.func.coalesce(figure(copies), 0.0) - forced
         for all_of, copies in (("proposed", "copies_proposed"), ("accepted", "copied"))
     )
     return sa.case((made > 0, right / made))

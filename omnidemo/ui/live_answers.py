@@ -79,8 +79,8 @@ def _line(row: Mapping[str, Any]) -> str:
 def _answer(row: Mapping[str, Any]) -> dict[str, Any]:
     """One answer. number: its place among the line's stored answers. steps: tokens per pass of the target.
     alpha: accepted ÷ judged tokens of the drafter. memory, chat, guessed, own: its tokens that were copied
-    from an earlier answer, copied from its own prompt and text, guessed by the drafter, and written by the
-    target itself; None where the record is older than these counts."""
+    from an earlier answer, copied from its own prompt and text, guessed by the drafter, written by the
+    target itself, and forced by the answer's form; None where the record is older than these counts."""
     counts = [row.get(name) for name in ("tokens", "accepted", "copied", "copied_earlier")]
     shown = {
         "number": row.get("index"),
@@ -93,9 +93,11 @@ def _answer(row: Mapping[str, Any]) -> dict[str, Any]:
     if None in counts:
         return shown | dict.fromkeys(("memory", "chat", "guessed", "own"))
     tokens, accepted, copied, earlier = (int(value or 0) for value in counts)
+    forced = int(row.get("forced") or 0)
     return shown | {
         "memory": earlier,
         "chat": copied - earlier,
-        "guessed": accepted - copied,
+        "guessed": accepted - copied - forced,
         "own": tokens - accepted,
+        "forced": forced,
     }

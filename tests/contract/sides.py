@@ -22,7 +22,7 @@ TEXTS = (STORY, SUM, WINDOW)
 # are off by 3e-4 from float64.
 NEAR: dict[str, Any] = {"rel": 1e-3, "abs": 1e-6}
 
-GUESSES = ("direct", "ngram", "copied")  # sources of what was proposed
+GUESSES = ("direct", "ngram", "copied", "forced")  # sources of what was proposed
 
 Between = Callable[[Pair, Round], object]
 

@@ -42,8 +42,7 @@ class Copying(FixedPolicy):
 def first_round(world: World, method: Method, sampling: SamplingParams) -> Round:
     state = world.conversation(world.prompt)
     plan = AnswerPlan(
-        method, world.map, world.cache(), sampling, Sampler(1), Limits(50), Copying(3),
-        copier=world.copier(state),
+        method, world.map, world.cache(), sampling, Sampler(1), Limits(50), Copying(3), **world.sources(state)
     )  # fmt: skip
     return next(decode(state, plan))
 

@@ -6,16 +6,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from hashlib import blake2b
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from omnidemo.decoding import randomness
 from omnidemo.decoding.backend import Pass
+from omnidemo.decoding.constraint import Constraint
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.draft_policy import DraftPolicy, FixedPolicy
 from omnidemo.decoding.engine import AnswerPlan, DecodingState, Limits, decode
+from omnidemo.decoding.form_source import FormSource
 from omnidemo.decoding.methods import Method, fitting
 from omnidemo.decoding.randomness import Place, Randomness
 from omnidemo.decoding.sampling import SamplingParams
@@ -72,7 +78,7 @@ def _chances(
 @lru_cache(2000)
 def _law(
     rows: int, seed: int, ends: frozenset[int], prompt: tuple[int, ...], sampling: SamplingParams, count: int,
-    begun: tuple[int, ...],
+    begun: tuple[int, ...], formed: bool,
 ) -> Mapping[tuple[int, ...], float]:  # fmt: skip
     """`World.law`, which many tests ask for."""
     table = _Padded(rows, seed)
@@ -84,11 +90,14 @@ def _law(
                 grown[ids] = grown.get(ids, 0.0) + mass
                 continue
             text = [*prompt, *ids]
-            if sampling.penalises:
+            if sampling.penalises or formed:
                 row = table.row(text)
+                if formed:
+                    row = row.masked_fill(~torch.from_numpy(legal_after(ids, rows)), -torch.inf)
                 seen = torch.zeros(len(row), dtype=torch.bool)
                 seen[[*(prompt if sampling.penalty_scope == "text" else ()), *ids]] = True
-                chances = sampling.probs(sampling.penalised(row, seen)).tolist()
+                row = sampling.penalised(row, seen) if sampling.penalises else row
+                chances = sampling.probs(row).tolist()
             else:
                 chances = _chances((seed, rows, table.scale, table.padded), tuple(text[-2:]), sampling)
             for token, p in enumerate(chances):
@@ -96,6 +105,37 @@ def _law(
                     grown[(*ids, token)] = mass * p
         laws = grown
     return laws
+
+
+@lru_cache(1 << 16)
+def legal_after(ids: tuple[int, ...], rows: int) -> NDArray[np.bool_]:
+    """A form drawn from the answer's ids: about 60 % of the ids are legal, at least one, never the padded
+    one."""
+    drawn = [blake2b(repr((ids, token)).encode(), digest_size=1).digest()[0] for token in range(rows - 1)]
+    legal = np.array([*(number < 150 for number in drawn), False])
+    legal[0] |= not legal.any()
+    return legal
+
+
+class DrawnForm(Constraint):
+    """The form of `legal_after`. What it calls forced is anything."""
+
+    def __init__(self, rows: int, end: int) -> None:
+        self.rows, self.end = rows, end
+        self.ids: list[int] = []
+
+    def allowed(self) -> NDArray[np.bool_]:
+        return legal_after(tuple(self.ids), self.rows)
+
+    def step(self, token: int) -> None:
+        self.ids.append(token)
+
+    def back(self, count: int) -> None:
+        del self.ids[len(self.ids) - count :]
+
+    def forced(self, most: int) -> list[int]:
+        drawn = blake2b(repr((self.ids, self.rows)).encode(), digest_size=4).digest()
+        return [number % (self.rows - 1) for number in drawn[: min(most, drawn[0] % 3)]]
 
 
 class TableCache:
@@ -142,13 +182,15 @@ MAPS: dict[tuple[int, int], VocabularyMap] = {}
 
 @dataclass(frozen=True)
 class World:  # worlds are shared by modules: one that is changed would change the others' tests
-    """A pair of vocabularies, with n-grams in the cache. `copying`: drafts may be copied from the text."""
+    """A pair of vocabularies, with n-grams in the cache. `copying`: drafts may be copied from the text.
+    `formed`: answers have the form of `legal_after`."""
 
     target: Vocabulary
     drafter: Vocabulary
     prompt: tuple[int, ...]
     seed: int = 1
     copying: bool = False
+    formed: bool = False
 
     @property
     def map(self) -> VocabularyMap:
@@ -174,9 +216,15 @@ class World:  # worlds are shared by modules: one that is changed would change t
         state.start(prompt)
         return state
 
-    def copier(self, state: DecodingState) -> Copier | None:
-        ends = self.target.roles.get("end", ())
-        return Copier(state.text, CopyChances(), ends, len(self.prompt)) if self.copying else None
+    def sources(self, state: DecodingState, before: Sequence[int] = ()) -> dict[str, Any]:
+        """Source and constraint of a plan, where an answer has the ids `before`."""
+        ends = self.target.roles.get("end", (-1,))
+        copier = Copier(state.text, CopyChances(), ends, len(self.prompt)) if self.copying else None
+        if not self.formed:
+            return {"copier": copier}
+        form = DrawnForm(len(self.target) + 1, ends[0])
+        form.ids += before
+        return {"copier": FormSource(form, copier) if copier else None, "constraint": form}
 
     def round(
         self,
@@ -190,8 +238,9 @@ class World:  # worlds are shared by modules: one that is changed would change t
         """The ids that one round emits after `before`."""
         state = self.conversation((*self.prompt, *before))
         length = FixedPolicy(budget) if isinstance(budget, int) else budget()
-        copier = self.copier(state)
-        plan = AnswerPlan(method, self.map, cache, sampling, rng, Limits(50), length, copier=copier)
+        plan = AnswerPlan(
+            method, self.map, cache, sampling, rng, Limits(50), length, **self.sources(state, before)
+        )  # fmt: skip
         done = next(decode(state, plan))
         return tuple(t.id for t in done.tokens)
 
@@ -262,7 +311,9 @@ class World:  # worlds are shared by modules: one that is changed would change t
         may be drafted."""
         cache = self.cache() if cache is None else cache
         state, limits, policy = self.conversation(self.prompt), Limits(count + budget), FixedPolicy(budget)
-        plan = AnswerPlan(method, self.map, cache, sampling, rng, limits, policy, copier=self.copier(state))
+        plan = AnswerPlan(
+            method, self.map, cache, sampling, rng, limits, policy, **self.sources(state)
+        )  # fmt: skip
         rounds = decode(state, plan)
         ids: list[int] = []
         while len(ids) < count and (made := next(rounds, None)) is not None:
@@ -283,7 +334,7 @@ class World:  # worlds are shared by modules: one that is changed would change t
     ) -> Mapping[tuple[int, ...], float]:
         """The exact law of the first `count` ids of the target alone, of which it has `begun` with some."""
         ends = frozenset(self.target.roles.get("end", ()))
-        return _law(len(self.target) + 1, self.seed, ends, self.prompt, sampling, count, begun)
+        return _law(len(self.target) + 1, self.seed, ends, self.prompt, sampling, count, begun, self.formed)
 
 
 def law_of(

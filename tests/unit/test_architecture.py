@@ -103,6 +103,7 @@ ONLY_IN = {
     "plotly": files_in("ui/figures") | {"ui/app.py"},
     "sklearn": {"learning/lines/router.py"},
     "gradio": files_in("ui"),
+    "llguidance": {"models/answer_forms.py"},
     "markdown_it": {"ui/markdown_tree.py"},
     "pygments": {"ui/code_colours.py"},
     "mcp": {"serving/endpoint/mcp_server.py"},

@@ -9,9 +9,18 @@ from dataclasses import dataclass
 from secrets import randbelow
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 from pydantic.fields import FieldInfo
 
+from omnidemo.core.config.answer_form import FORMS, check_form, form_of
 from omnidemo.core.config.refusals import check_text, refusal
 
 COOLEST = 1e-3  # a lower temperature counts as 0: far below it a division leaves float32
@@ -102,7 +111,10 @@ class GenerationConfig(BaseModel):
     cache and the learners. reuse: go on from a conversation that begins like the prompt. copying: whether
     drafts may also be copied, from prompt and answer and, with `learn`, from earlier answers of the domain
     (the method "copy" always does). The policy decides for each round; "cost" by chances and prices.
-    remember: whether later answers may copy from this one, as they may where `learn` is on too.
+    remember: whether later answers may copy from this one, as they may where `learn` is on too. form: what
+    the answer is held to, as JSON text of one entry. Instead of it give one of `schema` (a JSON schema),
+    `regex`, `choices` (texts, one of which is the answer), `json_object` (True: any JSON object) or `grammar`
+    (GBNF or Lark).
 
     Numbers are read first and compared then, so "20" is 20 and "1e999" is refused. Make one with `of`, whose
     ValueError is one sentence.
@@ -164,7 +176,20 @@ class GenerationConfig(BaseModel):
         "Whether drafts may also be copied from the text", shown="command own mcp history",
     )] = True
     remember: bool = True
+    form: Annotated[str, AfterValidator(check_form)] | None = None
     # fmt: on
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fold(cls, given: Any) -> Any:
+        """Make `form` of the option that stands for it."""
+        kinds = [kind for kind in FORMS if isinstance(given, Mapping) and given.get(kind) is not None]
+        rest = {key: value for key, value in given.items() if key not in FORMS} if kinds else given
+        if kinds:
+            if len(kinds) > 1 or rest.get("form") is not None:
+                raise ValueError(f"one form of an answer, not {' and '.join([*kinds, 'form'][:2])}")
+            rest["form"] = form_of(kinds[0], given[kinds[0]])
+        return rest
 
     @property
     def drafting(self) -> str:

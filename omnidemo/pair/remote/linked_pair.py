@@ -14,13 +14,14 @@ from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerFast
 
 from omnidemo.backends.compiled_backend import CompiledBackend, RolledDraws
-from omnidemo.core.config import Manner
+from omnidemo.core.config import GenerationConfig, Manner
 from omnidemo.core.config.refusals import ModelError
 from omnidemo.decoding.backend import Acceptance, Draft, Judged, KVCache, Pass, RoundPlan
 from omnidemo.decoding.engine import RoundContext
 from omnidemo.decoding.method import Method
 from omnidemo.decoding.price_list import PriceList
 from omnidemo.decoding.randomness import SharedNoise
+from omnidemo.models.answer_forms import FormError
 from omnidemo.models.load import LanguageModel
 from omnidemo.pair.pair import Pair
 from omnidemo.pair.pair_prices import PairPrices
@@ -157,6 +158,12 @@ class LinkedPair(Pair):
             return method
 
         self._method = judged_there
+
+    def constraint(self, asked: GenerationConfig) -> None:
+        if asked.form is not None:
+            raise FormError(
+                "a target at an address judges without a form; load a target here for answers of a given form"
+            )
 
 
 def linked_target(address: str, key: str = "") -> tuple[LanguageModel, dict[str, Any]]:

@@ -63,6 +63,7 @@ class RemotePair(Pair):
         """As `Pair.parts`, without `begun`. RuntimeError, one sentence, where no process can write it."""
         asked = self.asked(**options).seeded()  # a process that continues the answer writes the same text
         self._method(asked.method)  # raises ValueError before the call
+        self.constraint(asked)  # likewise
         ids, traced = tuple(self.prompt_ids(prompt)), asked.learn and bool(self.learners)
         with self._lock:
             line, ngrams = self._line(asked.domain), self._memory.of(asked.domain)
