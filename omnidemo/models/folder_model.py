@@ -66,7 +66,9 @@ class FolderModel:
         transformers_logging.disable_progress_bar()
         try:
             with explained(f"the weights of {self.name} cannot be read", AGAIN):
-                model, report = read_model(self.files, output_loading_info=True, dtype=dtype)
+                model, report = read_model(
+                    self.files, config=self.config, output_loading_info=True, dtype=dtype
+                )
         finally:
             if bars:
                 transformers_logging.enable_progress_bar()
@@ -85,6 +87,8 @@ class FolderModel:
 def _read_config(name: str, folder: Path) -> Any:
     with explained(f"{name} has a configuration that transformers cannot read", "choose another model"):
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+        # settings of a training that may have been saved with it
+        config.return_dict, config._attn_implementation = True, None
     made_for = list(config.architectures or [])
     text = ("CausalLM", "LMHeadModel", "ForConditionalGeneration")
     if config.is_encoder_decoder or config.model_type not in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES or (
@@ -150,11 +154,8 @@ def _template_beside(folder: Path) -> str | None:
 def _end_ids(name: str, folder: Path, config: Any, known: Mapping[str, int]) -> list[int]:
     """The end ids of the generation settings, then of the configuration; a text is the id of the `known`
     token of that name. Values that are no ids get a warning and are left out."""
-    said = [("config.json", getattr(config, "eos_token_id", None))]
-    try:
-        said.insert(0, (SETTINGS_FILE, generation_settings(folder).get("eos_token_id")))
-    except ValueError as error:
-        log.warning("ends that %s of %s may name are left out (%s)", SETTINGS_FILE, name, error)
+    said = [(SETTINGS_FILE, generation_settings(folder).get("eos_token_id"))]
+    said.append(("config.json", getattr(config, "eos_token_id", None)))
     found: list[int] = []
     for where, value in said:
         given = value if isinstance(value, list | tuple) else [] if value is None else [value]

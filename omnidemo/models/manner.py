@@ -14,6 +14,7 @@ from typing import Any
 
 from omnidemo.core.catalogue_file import entry_of
 from omnidemo.core.config import GREEDY, SAMPLING, GenerationConfig, Manner, shortened
+from omnidemo.core.config.refusals import explained
 
 log = logging.getLogger(__name__)
 SETTINGS_FILE = "generation_config.json"
@@ -55,29 +56,23 @@ def read_manner(name: str, folder: Path | None = None, metadata: Mapping[str, An
 
 
 def generation_settings(folder: Path) -> dict[str, Any]:
-    """The contents of `generation_config.json`; {} without one. ValueError, a few words, where it cannot be
-    read."""
+    """The contents of `generation_config.json`; {} without one. ModelError where it cannot be read: it may
+    name the tokens that end an answer."""
     path = folder / SETTINGS_FILE
-    try:
+    if not path.exists():
+        return {}
+    with explained(f"{folder.name}/{SETTINGS_FILE} cannot be read", "correct it, or take it away"):
         if path.stat().st_size > LARGEST_FILE:
             raise ValueError("it is far too long")
         found = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except (OSError, RecursionError) as error:
-        raise ValueError(f"it cannot be read, {type(error).__name__}") from None
-    if not isinstance(found, dict):
-        raise ValueError("it is no JSON object")
-    return found
+        if not isinstance(found, dict):
+            raise ValueError("it is no JSON object")
+        return found
 
 
 def _in_folder(name: str, folder: Path) -> Manner:
     where = f"{SETTINGS_FILE} of {shortened(name, 80)}"
-    try:
-        said = generation_settings(folder)
-    except ValueError as error:
-        log.warning("%s is left out (%s)", where, error)
-        return GREEDY
+    said = generation_settings(folder)
     found = _numbers(said, where)
     source = f"As its {SETTINGS_FILE} says."
     if said.get("do_sample") is True:

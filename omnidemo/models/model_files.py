@@ -74,19 +74,18 @@ def find(
 def local_folder(name: str) -> Path | None:
     """The folder of a bundled or local model; None for a possible Hub id. ModelError for a missing folder,
     and for an impossible name."""
-    if name.startswith("bundled/"):
-        folder = BUNDLED / name.removeprefix("bundled/")
-        if not (folder / "config.json").exists():
-            there = ", ".join(sorted(f"bundled/{path.parent.name}" for path in BUNDLED.glob("*/config.json")))
-            raise ModelError(
-                f"{name} is not there (bundled models on this machine: {there or 'none'}); if its files were"
-                f" lost, {RESTORE}"
-            )
-        return folder
+    bundled = name.startswith("bundled/")
+    path = BUNDLED / name.removeprefix("bundled/") if bundled else Path(name)
     with explained(f"{name[:120]} cannot be looked at", "check the path"):
-        path = Path(name).expanduser()
-        if name and path.is_dir():
+        path = path.expanduser()
+        if (path / "config.json").exists() or (name and not bundled and path.is_dir()):
             return path
+    if bundled:
+        there = ", ".join(sorted(f"bundled/{path.parent.name}" for path in BUNDLED.glob("*/config.json")))
+        raise ModelError(
+            f"{name} is not there (bundled models on this machine: {there or 'none'}); if its files were"
+            f" lost, {RESTORE}"
+        )
     if path.is_absolute() or name.startswith((".", "~")) or not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name):
         raise ModelError(
             f"there is no folder {name[:120]!r}, and it is no Hub id such as Qwen/Qwen2.5-0.5B-Instruct;"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -38,13 +37,9 @@ def check_settings(name: str, folder: Path | None) -> None:
     another search than sampling. Nothing for a GGUF file, and for a drafter (None)."""
     if folder is None or folder.is_file():
         return
-    where, said = SETTINGS_FILE, {}
-    with suppress(ValueError, OSError, RecursionError):  # whoever reads them says so
-        said = generation_settings(folder)
-        if not (folder / SETTINGS_FILE).exists():
-            where, said = "config.json", json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    if not isinstance(said, dict):
-        return
+    where, said = SETTINGS_FILE, generation_settings(folder)
+    if not (folder / SETTINGS_FILE).exists():
+        where, said = "config.json", json.loads((folder / "config.json").read_text(encoding="utf-8"))
     fields = TOKENS | (SAMPLED if said.get("do_sample") is True else {})
     if found := _asked(said, fields):
         raise ModelError(

@@ -147,8 +147,13 @@ def read_vocabulary(tokenizer: Any, extra_end_ids: Sequence[int] = (), *, by_nam
             f"{type(tokenizer).__name__} has no fast tokenizer (tokenizer.json); save one with `tokenizers`"
             " first"
         )
-    backend.no_truncation()  # some were saved with the lengths of a training
+    # settings of a training that some were saved with: its lengths, other ids for the same text, and control
+    # tokens in pieces
+    backend.no_truncation()
     backend.no_padding()
+    tokenizer.split_special_tokens = backend.encode_special_tokens = False
+    if getattr(backend.model, "dropout", None):
+        backend.model.dropout = None
     alphabet, model, added = alphabet_of(backend), backend.model, backend.get_added_tokens_decoder()
     strings = backend.get_vocab()
     tokens: list[bytes | None] = [None] * (max(strings.values(), default=-1) + 1)

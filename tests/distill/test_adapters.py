@@ -16,7 +16,7 @@ import torch
 from peft import LoraConfig, PeftModel, get_peft_model
 from safetensors.torch import save, save_file
 from torch import Tensor
-from transformers import LlamaForCausalLM
+from transformers import AutoModelForCausalLM, LlamaForCausalLM
 
 from omnidemo.core.config import Settings
 from omnidemo.learning.distill import train_step
@@ -29,6 +29,7 @@ from omnidemo.models.adapters.peft_export import export_peft
 from omnidemo.models.adapters.peft_zip import import_peft
 from omnidemo.models.model_files import BUNDLED
 from tests.support.learning import LAYER, VOCAB, FakeStore, Owner, make_trace, noise, save_drafter
+from tests.support.models import save as save_model
 
 torch.set_num_threads(1)
 INFO = AdapterVersion(
@@ -77,7 +78,7 @@ def logits(model: Any) -> Tensor:
 
 
 def merged(folder: Path, adapter: AdapterState) -> Any:
-    model = LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     parameters = dict(model.named_parameters())
     with torch.no_grad():
         for name, tensor in adapter_state.merged_weights(adapter_state.BaseWeights(folder), adapter).items():
@@ -304,6 +305,26 @@ def test_an_adapter_that_peft_began_otherwise_is_computed_or_refused(
     else:
         adapter = import_peft(tmp_path / "theirs", folder)
         torch.testing.assert_close(logits(merged(folder, adapter)), logits(model), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("said", [False, True])
+@pytest.mark.parametrize("kind", ["llama", "gpt2"])
+def test_the_kind_of_a_layer_says_how_its_weights_lie(tmp_path: Path, kind: str, said: bool) -> None:
+    """PEFT goes by it whatever `fan_in_fan_out` says; by the setting a square layer was changed by the
+    transpose in silence."""
+    drafter = Path(save_model(tmp_path / "drafter", "byte-level", kind))
+    base = AutoModelForCausalLM.from_pretrained(drafter, dtype=torch.float32).eval()
+    square = "o_proj" if kind == "llama" else "attn.c_proj"
+    asked = LoraConfig(
+        r=2, lora_alpha=3, target_modules=[square], fan_in_fan_out=kind == "gpt2", task_type="CAUSAL_LM",
+        init_lora_weights=False,
+    )  # fmt: skip
+    model = get_peft_model(base, asked).eval()
+    model.save_pretrained(tmp_path / "theirs")
+    file = tmp_path / "theirs" / "adapter_config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"fan_in_fan_out": said}))
+    mine = merged(drafter, import_peft(tmp_path / "theirs", drafter))
+    torch.testing.assert_close(logits(mine), logits(model), atol=1e-5, rtol=1e-5)
 
 
 def test_an_output_layer_that_is_the_embedding_takes_no_adapter(tmp_path: Path) -> None:

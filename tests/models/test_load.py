@@ -206,17 +206,6 @@ def test_an_end_that_is_named_by_its_text(save: Callable[..., Path]) -> None:
         assert set(found.vocabulary.roles["end"]) == {*known, added}
 
 
-def test_a_broken_file_of_generation_settings_is_said(
-    save: Callable[..., Path], caplog: pytest.LogCaptureFixture
-) -> None:
-    for text in ("{", "", "[1]", "\ufeff{", '{"eos_token_id": 2'):
-        folder = save()
-        (folder / "generation_config.json").write_text(text, encoding="utf-8")
-        caplog.clear()
-        load_model(str(folder), device="cpu")
-        assert "ends that generation_config.json" in caplog.text
-
-
 POINTER = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'a' * 64}\nsize 123\n"
 
 
@@ -697,6 +686,29 @@ def test_a_tokenizer_is_used_whole_whatever_it_was_saved_with(save: Callable[...
     ids = pair.prompt_ids([{"role": "user", "content": "a <|extra|>"}])
     assert max(ids) < extra and vocabulary.text_bytes(ids) == b"a <|extra|>"
     assert pair.generate("a <|extra|>", max_new_tokens=4).token_ids
+
+
+def test_settings_of_a_training_in_saved_files_are_off(save: Callable[..., Path]) -> None:
+    """BPE-dropout gave other ids each time, pieces of control tokens tore the template, and a model that
+    gives tuples or asks for another attention did not load."""
+    plain = load_model(str(save("Mistral", num_key_value_heads=1)), device="cpu")
+    folder = save("Mistral", num_key_value_heads=1)
+    for name, inner, changes in (
+        ("tokenizer.json", "model", {"dropout": 0.5}),
+        ("tokenizer_config.json", None, {"split_special_tokens": True}),
+        ("config.json", None, {"return_dict": False, "_attn_implementation": "flash_attention_2"}),
+    ):
+        said = json.loads((folder / name).read_text())
+        (said[inner] if inner else said).update(changes)
+        (folder / name).write_text(json.dumps(said))
+    found = load_model(str(folder), device="cpu")
+    for text in ("the cat sat on the mat and the dog", "<|end|>the cat<|stop|>"):
+        wanted = plain.tokenizer(text).input_ids
+        assert all(found.tokenizer(text).input_ids == wanted for _ in range(5)), text
+        assert plain.vocabulary.encode_text and found.vocabulary.encode_text
+        assert found.vocabulary.encode_text(text) == plain.vocabulary.encode_text(text)
+    one, other = (model.runner.new_cache().forward([5, 6, 7], 3).logits for model in (plain, found))
+    assert torch.equal(torch.as_tensor(one), torch.as_tensor(other))
 
 
 @pytest.mark.parametrize("rope", [{"rope_type": "nope"}, {"rope_type": "linear", "factor": "two"}])

@@ -16,7 +16,7 @@ from omnidemo.core import catalogue_file
 from omnidemo.core.catalogue_file import entries
 from omnidemo.core.config import GREEDY, SAMPLING, GenerationConfig, Manner
 from omnidemo.models import manner
-from omnidemo.models.load import load_model
+from omnidemo.models.load import ModelError, load_model
 from omnidemo.models.manner import SETTINGS_FILE, read_manner
 from omnidemo.pair.pair import Pair
 from omnidemo.pair.remote.remote_pair import RemotePair
@@ -156,13 +156,13 @@ def test_what_is_not_possible_is_left_out_with_one_warning(
 
 
 # What made `transformers` fail as it read the tokenizer or the weights, and was then told of those.
-DAMAGED = ["[1]", '"x"', "{", "", "\x00", '{"max_new_tokens": "x"}', '{"cache_implementation": "x"}',
-           '{"num_beams": 3, "num_return_sequences": 9}', '{"temperature": "hot", "top_p": [1]}',
-           "[" * 100_000]  # fmt: skip
+ODD = ['{"max_new_tokens": "x"}', '{"cache_implementation": "x"}', '{"temperature": "hot", "top_p": [1]}',
+       '{"num_beams": 3, "num_return_sequences": 9}']  # fmt: skip
+NO_SETTINGS = ["[1]", '"x"', "{", "", "\x00", "\ufeff{", '{"eos_token_id": 2', "[" * 100_000]
 
 
-@pytest.mark.parametrize("said", DAMAGED, ids=lambda said: repr(said)[:30])
-def test_no_generation_config_keeps_a_model_from_loading(
+@pytest.mark.parametrize("said", ODD)
+def test_no_odd_value_keeps_a_model_from_loading(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, said: str
 ) -> None:
     name = save(tmp_path / "model", "byte-level")
@@ -170,6 +170,17 @@ def test_no_generation_config_keeps_a_model_from_loading(
     with caplog.at_level(logging.WARNING, "omnidemo"):
         assert load_model(name, device="cpu", fast=False).manner == GREEDY
     assert all(SETTINGS_FILE in record.getMessage() for record in caplog.records)
+
+
+@pytest.mark.parametrize("said", NO_SETTINGS, ids=lambda said: repr(said)[:30])
+def test_what_is_no_json_is_refused_because_it_may_name_ends(tmp_path: Path, said: str) -> None:
+    name = save(tmp_path / "model", "byte-level")
+    (tmp_path / "model" / SETTINGS_FILE).write_text(said, encoding="utf-8")
+    with pytest.raises(
+        ModelError, match=r"generation_config\.json cannot be read .*; correct it, or take"
+    ) as found:
+        load_model(name, device="cpu", fast=False)
+    assert "\n" not in str(found.value)
 
 
 @pytest.fixture(scope="module")

@@ -44,7 +44,8 @@ def explained(what: str, step: str) -> Iterator[None]:
     except ModelError:
         raise
     except Exception as error:
-        said = " ".join(str(error).split()) or type(error).__name__
+        told = getattr(error, "strerror", None) or str(error)  # without the path, which may be long
+        said = " ".join(told.split()) or type(error).__name__
         why = f"there is no {said}" if isinstance(error, KeyError) else said
         raise ModelError(f"{what} ({shortened(why.rstrip('.'))}); {step}") from error
 

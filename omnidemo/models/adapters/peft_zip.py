@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -14,6 +14,8 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load
 from torch import Tensor
+from transformers import AutoConfig, AutoModelForCausalLM
+from transformers.pytorch_utils import Conv1D
 
 from omnidemo.models.adapters.adapter_state import (
     CONFIG,
@@ -78,7 +80,7 @@ def import_peft(source: Path, drafter: Path) -> AdapterState:
         "peft_type": "LORA",
         "task_type": "CAUSAL_LM",
         "bias": "none",
-        "fan_in_fan_out": bool(config.get("fan_in_fan_out")),
+        "fan_in_fan_out": _turned(drafter, modules),
         "r": rank,
         "lora_alpha": 2 * rank,
         "target_modules": modules,
@@ -87,6 +89,21 @@ def import_peft(source: Path, drafter: Path) -> AdapterState:
     adapter = AdapterState(weights, kept)
     merged_weights(base, adapter)
     return adapter
+
+
+def _turned(drafter: Path, modules: Sequence[str]) -> bool:
+    """Whether the layers keep their weights as [in, out]. As in PEFT their kind decides, not the setting
+    `fan_in_fan_out`: of a square layer no shape tells. ValueError for layers of both kinds."""
+    with torch.device("meta"):
+        model: Any = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(drafter))
+    there = dict(model.named_modules())
+    kinds = {isinstance(there[name], Conv1D) for name in modules if name in there}
+    if len(kinds) > 1:
+        raise ValueError(
+            "The adapter changes layers that keep their weights in two orders (Conv1D and Linear): train one"
+            " for layers of one kind."
+        )
+    return kinds == {True}
 
 
 def _files(source: Path, base: Mapping[str, Tensor]) -> dict[str, bytes]:
