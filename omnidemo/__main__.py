@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from omnidemo.cli import check_commands, fetch_commands, measure_commands, price_commands
+from omnidemo.cli import check_commands, fetch_commands, learn_commands, measure_commands, price_commands
 from omnidemo.cli.common import (
     Commands,
     check_folder,
@@ -147,6 +147,8 @@ app.command()(fetch_commands.fetch)
 app.command()(check_commands.check_backend)
 app.command()(measure_commands.compare)
 app.command()(measure_commands.adapt)
+app.command()(learn_commands.learn)
+app.command()(learn_commands.use)
 app.command()(price_commands.prices)
 
 

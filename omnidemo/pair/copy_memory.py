@@ -106,6 +106,15 @@ class CopyMemory:
             self._drop_oldest(domain)
             self._mark(domain, stored)
 
+    def begin_with(self, domain: str, texts: Sequence[Sequence[int]]) -> None:
+        """Put texts that come from elsewhere, the oldest first, before the answers of a domain. The lock is
+        not held."""
+        with self._lock:
+            self.of(domain)
+            asked = self._asked.get(domain)
+        if asked is not None:
+            self.put_before(domain, asked, texts)
+
     def add(self, domain: str, prompt: Sequence[int], answer: Sequence[int]) -> None:
         """Keep a finished answer (target ids) with the end of its prompt; the oldest are dropped where there
         is no room. The lock is held."""

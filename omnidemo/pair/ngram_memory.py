@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 
 from omnidemo.core.records import Round
 from omnidemo.storage.store import Store
@@ -52,6 +52,14 @@ class NgramMemory:
                     self._shared().insert(target_id, spelled)
         self.save()
         return len(self._shared())
+
+    def add(self, domain: str, ngrams: Iterable[tuple[int, Sequence[int]]]) -> None:
+        """Add n-grams, (target id, drafter ids), to those of a domain."""
+        with self._lock:
+            cache = self.of(domain)
+            for target_id, spelled in ngrams:
+                cache.insert(target_id, spelled)
+        self.save()
 
     def clear(self) -> None:
         with self._lock:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from time import perf_counter, time
 from typing import Any, Literal
@@ -254,6 +254,14 @@ class Pair:
         """Feed the domain's n-gram cache with a round of an answer with learn=False."""
         with self._lock:
             remember(self._memory.of(domain), done)
+
+    def know(
+        self, domain: str, ngrams: Iterable[tuple[int, Sequence[int]]], answers: Sequence[Sequence[int]]
+    ) -> None:
+        """Add n-grams, (target id, drafter ids), to those of a domain, and put answers (target ids), the
+        oldest first, before its own."""
+        self._memory.add(domain, ngrams)
+        self.copies.begin_with(domain, answers)
 
     def fill_cache(self) -> int:
         """As `NgramMemory.fill`, for a warm start."""

@@ -8,6 +8,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 
 from omnidemo.core.config import Settings
@@ -17,6 +18,7 @@ from omnidemo.learning.distill.in_process_worker import InProcessWorker
 from omnidemo.learning.distill.process_worker import ProcessWorker
 from omnidemo.learning.distill.trainer_status import TrainerStatus, status_on_disk
 from omnidemo.learning.distill.worker import Worker
+from omnidemo.learning.lines.learned_file import keep_memory, kept_memory, read_learned
 from omnidemo.learning.lines.line_names import LineInfo, check_domain
 from omnidemo.learning.lines.measurer import Measurer
 from omnidemo.learning.lines.router import DEFAULT
@@ -59,6 +61,7 @@ class TrainerPool:
         self._users: Counter[str] = Counter()  # running answers
         self._waiting: dict[str, list[Trace]] = {}  # fresh traces of closed lines
         self._paused, self._closed = set[str](), False
+        self._reminded = set[str]()  # lines whose kept memory is in the pair's
         self.versions.share(*self._names)
 
     def _possible(self, settings: Settings) -> Settings:
@@ -165,6 +168,7 @@ class TrainerPool:
         with self.using(domain) as line:
             domain = line.versions.domain
             line.reset()
+            self._memory_file(domain).unlink(missing_ok=True)
             line.configure(self._settings_of(domain))
             self._pair.forget(domain)
 
@@ -172,6 +176,8 @@ class TrainerPool:
         """Empty the memory of a line ("": of all lines)."""
         copies = self._pair.copies
         copies.forget(domain) if domain else copies.clear()
+        for name in [domain] if domain else self.names():
+            self._memory_file(name).unlink(missing_ok=True)
 
     def forget(self, domain: str) -> bool:
         """Delete a line with all that it has learned. False, without a deletion, while it drafts an answer.
@@ -186,6 +192,7 @@ class TrainerPool:
         if line is not None:
             line.close()
         try:
+            self._memory_file(domain).unlink(missing_ok=True)
             self._versions_of(domain).remove()
         except OSError as error:  # another thread may have been first
             log.warning("The files of the line %s could not be removed: %s", domain, error)
@@ -198,11 +205,22 @@ class TrainerPool:
         return self._versions_of(check_domain(domain)).export(version, folder)
 
     def adopt(self, domain: str, source: Path) -> int:
-        """Make an adapter in PEFT's format (zip or folder) the line's newest, active version; its number.
-        ValueError, one sentence, for anything else."""
+        """Make an adapter in PEFT's format (zip or folder), or a file of `omnidemo learn` with its n-grams
+        and memory, the line's newest, active version; its number. ValueError, one sentence, for anything
+        else."""
+        learned = read_learned(source, self._pair)
         adapter = import_peft(source, self._pair.drafter.folder)
         with self.using(domain) as line:
-            return line.adopt(adapter)
+            number = line.adopt(adapter)
+            if learned is not None:
+                keep_memory(self._memory_file(line.versions.domain), learned)
+                self._pair.know(line.versions.domain, learned.ngrams, learned.answers)
+        return number
+
+    def _memory_file(self, domain: str) -> Path:
+        """Where the answers are that a file brought to a line."""
+        name = sha256("\0".join((*self._names, domain)).encode()).hexdigest()[:16]
+        return Path(self.settings.storage) / "learned" / f"{name}.safetensors"
 
     def close(self) -> None:
         """Stop all lines and the training process; a running update is lost."""
@@ -247,6 +265,10 @@ class TrainerPool:
             line.restore()
         except Exception:  # such as an unreadable disk: the base drafter drafts
             log.exception("The line %s could not be restored", domain)
+        if domain not in self._reminded:  # once: a line that is opened again has them
+            self._reminded.add(domain)
+            if answers := kept_memory(self._memory_file(domain)):
+                pair.know(domain, (), answers)
         if domain in self._paused:
             line.pause()
         for trace in self._waiting.pop(domain, []):
