@@ -9,7 +9,6 @@ if __name__ == "__main__":
 
 import json
 import os
-import sys
 import threading
 import time
 from contextlib import nullcontext
@@ -28,6 +27,7 @@ from omnidemo.cli.common import (
     read_settings,
     run,
     show,
+    standard_input,
     telling,
     whole,
 )
@@ -90,6 +90,7 @@ def generate(
     )
     if storage is not None:
         check_folder(storage)
+    prompt = standard_input() if prompt == "-" else prompt  # before the models are loaded
     pair = loaded(settings, storage)
     written: list[str] = []
     say: Any = written.append if as_json else lambda text: print(text, end="", flush=True)
@@ -101,7 +102,7 @@ def generate(
             compile_kernels.wait()
     asked = asked.in_manner(pair.target.manner).seeded()
     try:
-        generation = whole(pair.parts(sys.stdin.read() if prompt == "-" else prompt, **dict(asked)))
+        generation = whole(pair.parts(prompt, **dict(asked)))
     except LinkError as error:  # the text so far is not lost
         print(json.dumps({"text": "".join(written), "error": str(error)}) if as_json else "", flush=True)
         raise

@@ -257,6 +257,19 @@ def progress(bars: bool = True, stays: bool = True) -> Progress:
     return Progress(*columns, console=Console(stderr=True), disable=not bars, transient=not stays)
 
 
+def standard_input() -> str:
+    """The text on stdin. ValueError, one sentence, where there is none."""
+    try:
+        text = sys.stdin.read()
+    except UnicodeDecodeError:
+        raise ValueError("the standard input is not UTF-8 text; give it a text") from None
+    except OSError as error:
+        raise ValueError(f"the standard input cannot be read ({error.strerror}); give it a text") from None
+    if not text.strip():
+        raise ValueError("the standard input is empty or closed; give it a text, or a prompt in place of -")
+    return text
+
+
 def whole(parts: Generator[Reading | Round, None, Generation]) -> Generation:
     """The finished answer of `parts`, with a bar on a terminal's stderr while a long prompt is read."""
     from omnidemo.core.records import Reading
@@ -282,11 +295,14 @@ def whole(parts: Generator[Reading | Round, None, Generation]) -> Generation:
             bar.stop()  # shows the terminal's cursor again
 
 
-def run(app: typer.Typer, name: str) -> None:
+def run(app: typer.Typer, program: str) -> None:
     """Run a command line to its end."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # closed by the shell, as by `>&-`
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # for terminals that lack a character
     if not sys.warnoptions:
         warnings.simplefilter("ignore", FutureWarning)  # of libraries
-    app(prog_name=name)
+    app(prog_name=program)

@@ -6,6 +6,7 @@ import csv
 import json
 import re
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -64,14 +65,15 @@ def make_query(kind: str, filters: Mapping[str, str | None]) -> Select[Any]:
 
 
 def write(connection: Connection, query: Select[Any], path: Path) -> int:
-    """Stream the rows into `path`, which appears when it is complete; the number of rows. RuntimeError where
-    the file cannot be written."""
+    """Stream the rows into `path`, which appears when it is complete; the number of rows. A link or a pipe is
+    written to as a shell does. RuntimeError where the file cannot be written."""
     count = 0
+    as_it_is = path.is_symlink() or (path.exists() and not path.is_file())
     rows = connection.execution_options(yield_per=500).execute(query)
     try:
         # utf-8-sig: its mark tells spreadsheets the encoding; pandas skips it
         with (
-            replacing(path) as partial,
+            nullcontext(path) if as_it_is else replacing(path) as partial,
             partial.open("w", encoding="utf-8-sig", errors="replace", newline="") as file,
         ):
             writer = csv.writer(file)
@@ -79,6 +81,8 @@ def write(connection: Connection, query: Select[Any], path: Path) -> int:
             for row in rows:
                 writer.writerow([csv_cell(value) for value in row])
                 count += 1
+    except BrokenPipeError:  # its reader has seen enough
+        raise
     except OSError as error:
         raise RuntimeError(
             f"The CSV could not be written to {path} ({error}); choose a folder that is writable and has"

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import anyio
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware import Middleware
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from omnidemo.core.config import Settings
@@ -47,6 +47,15 @@ POLICY = (
     " worker-src 'self' blob:; connect-src 'self'; object-src 'none'; base-uri 'self'; form-action 'self';"
     " frame-ancestors 'self'"
 )
+
+
+# for the programs of OMNIDEMO_API_ORIGINS, on the endpoint's addresses
+SHARED = {"Vary": "Origin", "Access-Control-Expose-Headers": "*"}
+PREFLIGHT = {
+    "Access-Control-Allow-Methods": "GET, POST",
+    "Access-Control-Allow-Private-Network": "true",
+    "Access-Control-Max-Age": "600",
+}
 
 
 def is_space() -> bool:
@@ -113,6 +122,7 @@ class Guard:
     def __init__(self, app: ASGIApp, services: PublicServices) -> None:
         self.app, self.services, self.hosts = app, services, Hosts(services.settings)
         self.extra = headers_of_answers()
+        self.programs = set(filter(None, services.settings.api_origins.split(",")))
         self.upload_bytes = services.settings.upload_mb * 2**20
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -129,17 +139,29 @@ class Guard:
                 scope, receive = await _whole(scope, receive, self._body_of(scope.get("path", ""))[0])
                 headers = Headers(scope=scope)
             refused = self._refusal(scope, headers)
+        extra = self.extra | self._shared(scope, headers)
         if scope["type"] == "websocket":  # the page opens none
             await send({"type": "websocket.close", "code": 1008})
-        elif refused is None:
-            await self._pass_on(scope, receive, send)
-        else:
+        elif refused is not None:
             status, sentence = refused
             body = endpoint.refusal_body(scope.get("path", ""), status, sentence)
             body = body or {"detail": sentence, "error": sentence}
-            await JSONResponse(body, status, headers=self.extra)(scope, receive, send)
+            await JSONResponse(body, status, headers=extra)(scope, receive, send)
+        elif "Access-Control-Allow-Origin" in extra and scope["method"] == "OPTIONS":
+            asked = {"Access-Control-Allow-Headers": headers.get("access-control-request-headers", "")}
+            await Response(status_code=204, headers=extra | PREFLIGHT | asked)(scope, receive, send)
+        else:
+            await self._pass_on(scope, receive, send, extra)
 
-    async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def _shared(self, scope: Scope, headers: Headers) -> dict[str, str]:
+        """The CORS headers by which a program of the settings may read the endpoint's answers."""
+        origin = headers.get("origin", "")
+        return {"Access-Control-Allow-Origin": origin} | SHARED if self._is_program(scope, origin) else {}
+
+    def _is_program(self, scope: Scope, origin: str) -> bool:
+        return endpoint.is_api(scope.get("path", "")) and origin.lower() in self.programs
+
+    async def _pass_on(self, scope: Scope, receive: Receive, send: Send, extra: dict[str, str]) -> None:
         """Pass a request on, and headers back; an error of the framework becomes one sentence and one row of
         the log."""
         started = False
@@ -148,7 +170,7 @@ class Guard:
             nonlocal started
             started = True
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(self.extra)
+                MutableHeaders(scope=message).update(extra)
             await send(message)
 
         try:
@@ -164,7 +186,13 @@ class Guard:
         if host not in self.hosts:
             known = f"This app is not known as {host[:80] or 'nothing'}"
             return 403, f"{known}; name it in OMNIDEMO_ALLOWED_HOSTS if that is right."
+        origin = headers.get("origin", "")
+        if self._is_program(scope, origin):
+            return None
         if not self._from_here(scope, headers):
+            if endpoint.is_api(scope.get("path", "")) and origin:
+                said = f"A page or program of {origin[:80]} may not call this"
+                return 403, f"{said}; name its origin in OMNIDEMO_API_ORIGINS if it may."
             return 403, "Requests from other pages are not answered; open the app by its own address."
         return None
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pandas as pd
@@ -411,6 +414,45 @@ def test_an_output_that_cannot_be_written_is_told_before_anything_runs(
         cli("compare", "--prompts", prompts, "--csv", tmp_path, "--target", "bundled/zebra"),
         "cannot be written",
     )
+
+
+@pytest.mark.parametrize("closed", ["0", "1", "2", "012"])
+def test_closed_streams_are_no_fault(closed: str) -> None:
+    shell = f"exec {sys.executable} -m omnidemo models " + " ".join(f"{number}>&-" for number in closed)
+    done = subprocess.run(["sh", "-c", shell], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and not done.stderr
+    assert ("bundled/large" in done.stdout) == ("1" not in closed)
+
+
+@pytest.mark.parametrize(
+    ("given", "word"),
+    [("</dev/null", "empty or closed"), ("<&-", "closed"), ("", "UTF-8")],
+)
+def test_a_standard_input_without_a_text_is_refused(given: str, word: str) -> None:
+    shell = f"exec {sys.executable} -m omnidemo generate - {given}"
+    done = subprocess.run(["sh", "-c", shell], cwd=ROOT, capture_output=True, input=b"\xff", timeout=120)
+    said = done.stderr.decode()
+    assert done.returncode == 2 and said.startswith("Error: the standard input") and word in said
+    assert len(said.splitlines()) == 1 and not done.stdout
+
+
+def test_an_output_may_be_a_link_or_a_pipe(cli: Cli, tmp_path: Path) -> None:
+    storage, real, link, pipe = (tmp_path / name for name in ("storage", "real.csv", "link.csv", "pipe"))
+    store = open_store(Settings(storage=storage))
+    store.close()
+    real.write_text("old " * 1000)
+    link.symlink_to(real.name)
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as pool:
+        piped = pool.submit(pipe.read_text, "utf-8-sig")
+        for out in (link, pipe):
+            result = cli("export", "--csv", out, "--storage", storage)
+            assert result.code == 0, result.err
+        text = piped.result(30)
+    assert text.startswith("id,") and real.read_text("utf-8-sig") == text
+    assert link.is_symlink() and stat.S_ISFIFO(pipe.stat().st_mode)
+    (tmp_path / "nowhere.csv").symlink_to(tmp_path / "missing" / "x.csv")
+    refused(cli("export", "--csv", tmp_path / "nowhere.csv", "--storage", storage), "missing")
 
 
 def test_a_prompt_beyond_the_window_leaves_an_older_csv_alone(

@@ -91,6 +91,48 @@ def test_pages_elsewhere_read_and_change_nothing(local: httpx.Client, origin: st
         assert not any(name.lower().startswith("access-control") for name in answer.headers)
 
 
+def test_programs_of_the_settings_call_the_endpoint_and_nothing_else(tmp_path: Any) -> None:
+    listed = "app://obsidian.md, http://tauri.localhost/, chrome-extension://abc"
+    with serving(tmp_path, api_origins=listed) as client:
+        chat = {"messages": [{"role": "user", "content": "Hello"}]}
+        for origin in ("app://obsidian.md", "http://tauri.localhost", "chrome-extension://abc"):
+            told = {"Origin": origin}
+            asked = {
+                "Access-Control-Request-Method": "POST",
+                "Access-Control-Request-Headers": "authorization,content-type,x-stainless-os",
+            }
+            allowed = client.options("/v1/chat/completions", headers=told | asked)
+            assert allowed.headers["Access-Control-Allow-Headers"] == asked["Access-Control-Request-Headers"]
+            assert "POST" in allowed.headers["Access-Control-Allow-Methods"]
+            answers = {
+                204: [allowed],
+                400: [client.post("/v1/chat/completions", json={"messages": []}, headers=told)],
+                200: [
+                    client.get("/v1/models", headers=told),
+                    client.post("/v1/chat/completions", json=chat, headers=told),
+                    client.post("/v1/chat/completions", json=chat | {"stream": True}, headers=told),
+                ],
+            }
+            for status, found in answers.items():
+                for answer in found:
+                    assert answer.status_code == status and answer.headers["Vary"] == "Origin"
+                    assert answer.headers.get_list("Access-Control-Allow-Origin") == [origin]
+            for answer in (
+                client.get("/config", headers=told),
+                client.post("/visitor", json={}, headers=told),
+                client.post("/mcp", json={}, headers=told),
+            ):
+                assert answer.status_code == 403 and "Access-Control-Allow-Origin" not in answer.headers
+        for origin in ("app://obsidian", "null", "http://tauri.localhost:80", "https://evil.example"):
+            answer = client.get("/v1/models", headers={"Origin": origin})
+            assert answer.status_code == 403 and "Access-Control-Allow-Origin" not in answer.headers
+            said = answer.json()["error"]["message"]
+            assert origin in said and "OMNIDEMO_API_ORIGINS" in said
+    for wrong_one in ("*", "null", "obsidian.md", "app://*", "https://a.example/path"):
+        with pytest.raises(ValueError, match="no origin of one program"):
+            Settings(api_origins=wrong_one)
+
+
 def test_what_a_browser_says_about_the_asking_page_counts(local: httpx.Client) -> None:
     for site in ("cross-site", "same-site"):
         told = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "no-cors"}

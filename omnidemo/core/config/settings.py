@@ -145,6 +145,9 @@ class Settings(LearningSettings):
     api_keys: str = Field("", repr=False, description=
         "Keys of the endpoint, with commas between; empty: this machine only, and nobody in a public app"
         " or one with a password.")
+    api_origins: str = Field("", description=
+        "Origins of desktop programs and browser extensions that may call the endpoint, with commas between,"
+        " such as app://obsidian.md.")
     upload_mb: int = Field(20, ge=1, description="Largest file that may be uploaded.")
     visitor_requests: int = Field(600, ge=1, description="Public: answers for one visitor in an hour.")
     visitor_tokens: int = Field(150_000, ge=1, description="Public: tokens for one visitor in an hour.")
@@ -191,6 +194,14 @@ class Settings(LearningSettings):
     @classmethod
     def _at_home(cls, value: Any) -> Any:
         return type(value)(os.path.expanduser(value))
+
+    @field_validator("api_origins")
+    @classmethod
+    def _origins(cls, value: str) -> str:
+        listed = [part.strip().rstrip("/").lower() for part in value.split(",") if part.strip()]
+        for wrong in (one for one in listed if not re.fullmatch(r"[a-z][a-z0-9+.-]*://[^\s/?#*@]+", one)):
+            raise ValueError(f"{wrong[:80]} is no origin of one program; write such as app://obsidian.md")
+        return ",".join(listed)
 
     @field_validator("backup")
     @classmethod

@@ -145,7 +145,8 @@ def check_prompts(pair: Pair, found: Iterable[Asked]) -> None:
 
 
 def check_writable(path: Path) -> None:
-    """ValueError where an output file cannot be written."""
+    """ValueError where an output file cannot be written. It may be a pipe, or a link to a file."""
+    path = path if path.exists() else Path(os.path.realpath(path))
     if not path.parent.exists():
         raise ValueError(f"there is no folder {path.parent} for {path.name}; make it, or name another file")
     if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
