@@ -58,9 +58,9 @@ def layers(
 ) -> None:
     """Compare the target's passes with transformers tensor by tensor, and name the first that differs.
 
-    Of a packed target also in whole numbers, with numpy. Exits with 1 if any differs.
+    Products of packed weights are compared with numpy. Exits with 1 if any differs.
     """
-    settings = read_settings(target=target, training="off", arithmetic="float32")
+    settings = read_settings(target=target, training="off")
     from lab.equality.layer_by_layer import check
 
     with collected(check(settings, text)) as compared:

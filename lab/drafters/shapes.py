@@ -32,9 +32,7 @@ def shape_named(name: str, vocabulary: int) -> Shape:
 def runner_of(shape: Shape) -> FusedLlama:
     """A runner with random weights, in the form in which drafters serve."""
     model: Any = LlamaForCausalLM(config_of(shape)).eval().requires_grad_(False)
-    runner = FusedLlama(model)
-    runner.compact(rounding=True)
-    return runner
+    return FusedLlama(model, form="bfloat16")
 
 
 def step_times(names: list[str], vocabulary: int, context: int, turns: int) -> dict[str, float]:

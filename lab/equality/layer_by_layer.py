@@ -8,8 +8,8 @@ layer, whose embeddings are what that part of `transformers` has read. So an err
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, get_args
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ from omnidemo.backends.call_layout import SPAN, Model, Scores
 from omnidemo.backends.compiled_passes import EMBEDDING, PRODUCTS, CompiledPasses
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.packed_forms import FLOAT32, PackedMatrix
-from omnidemo.core.config import Arithmetic, Settings
+from omnidemo.core.config import Settings
 from omnidemo.models import model_files
 from omnidemo.models.load import LanguageModel, load_model, open_source
 from omnidemo.models.memory_need import check_room, least_need, whole_need
@@ -50,7 +50,7 @@ class Difference:
 
 @dataclass(slots=True)
 class LayerReport:
-    """`passes` names form and arithmetic of the weights. `parts` were compared. `different`: the parts beyond
+    """`passes` names the form of the weights. `parts` were compared. `different`: the parts beyond
     the bound, in the order of a pass. `closest`: the part within the bound that differs most."""
 
     passes: str
@@ -81,19 +81,17 @@ class LayerReport:
 
 def check(settings: Settings, text: str) -> Iterator[Stage | LayerReport]:
     """Compare the settings' target, as the backend reads it, with `transformers` over the first tokens of a
-    text; yield a report for each form of the weights or arithmetic. Integer products are compared with numpy.
-    Both models are in memory. ValueError or ModelError, one sentence, for a target without compiled passes
-    and as `load_model`."""
+    text; yield a report. Integer products are compared with numpy. Both models are in memory. ValueError or
+    ModelError, one sentence, for a target without compiled passes and as `load_model`."""
     at = resolve(settings.target, settings)
-    target = load_model(at.where, device=settings.device, packed=settings.packed, **settings.loading)
+    target = load_model(at.where, device=settings.device, packed=settings.packed,
+        compact=settings.compact == "auto", **settings.loading)  # fmt: skip
     runner = target.runner
     if not isinstance(runner, FusedLlama) or runner.passes is None:
         raise ValueError(
             f"{target.name} has no compiled passes here; look at the layers of a Llama, Qwen2 or Qwen3 target"
             " with OMNIDEMO_DEVICE=cpu and OMNIDEMO_BACKEND=auto"
         )
-    if settings.compact == "auto":
-        runner.compact()
     if not compile_kernels.wait():
         raise RuntimeError(f"the passes cannot be compiled: {compile_kernels.failure()}")
     ids = target.tokenizer.encode(text)[: min(TOKENS, target.context)]
@@ -110,14 +108,7 @@ def _reference(target: LanguageModel, where: str, settings: Settings) -> Any:
 def compare(runner: FusedLlama, reference: Any, ids: Sequence[int]) -> Iterator[Stage | LayerReport]:
     """See `check`. `reference`: a model of `transformers` in float32."""
     seen = _Seen.of(reference, ids)
-    if runner.packed is None:
-        for form in runner.forms():
-            yield from _Check(CompiledPasses(runner, form), reference, seen).run(f"{form} weights")
-        return
-    for arithmetic in get_args(Arithmetic):
-        own = runner.copy()
-        own.packed = replace(runner.packed, arithmetic=arithmetic)
-        yield from _Check(CompiledPasses(own, "packed"), reference, seen).run(f"packed weights, {arithmetic}")
+    yield from _Check(CompiledPasses(runner), reference, seen).run(f"{runner.form} weights")
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +155,7 @@ class _Check:
         self.weights = {
             name: one.detach().numpy() for name, one in reference.named_parameters(remove_duplicate=False)
         }
-        self.held, self.integers = runner.named(passes.form), runner.arithmetic == "int8"
+        self.held, self.integers = runner.named, runner.form == "packed"
         runner.extend_rope(SPAN)
         self.cache = np.zeros((1, 2, runner.kv_heads, SPAN, runner.head_dim), np.float32)
         self.model = passes.model(self.cache)  # of all layers
@@ -215,11 +206,10 @@ class _Check:
         report.note(f"{name}, values", values[:, :count], self.seen.kept[number][1])
 
     def _weight(self, report: LayerReport, name: str) -> None:
-        """Compare a weight; integer forms hold the file's own numbers."""
-        if not self.integers:
-            held = self.held[name]
-            values = held.values() if isinstance(held, PackedMatrix) else held
-            report.note(name, values, self.weights[name], 0.0)
+        """Compare a weight, which is what it is in its file."""
+        held = self.held[name]
+        values = held.values() if isinstance(held, PackedMatrix) else held
+        report.note(name, values, self.weights[name], 0.0)
 
     def _products(
         self, report: LayerReport, norm: str, weight: Array | None, names: Sequence[str], place: int

@@ -106,7 +106,7 @@ class BatchedWriter:
         self.runner, self.passes, self.compiled, self.hold = runner, passes, step, hold
         self.ends, self.positions, self.labels, self.loops = frozenset(ends), positions, labels, loops
         # one of each row, and one for a prompt that is read
-        capacity, halves = -(-positions // SPAN) * SPAN, runner.arithmetic == "int8"
+        capacity, halves = -(-positions // SPAN) * SPAN, runner.form == "packed"
         size = (rows + 1, *runner.buffer_size(capacity))
         self.caches: NDArray[Any] = np.zeros(size, np.float16 if halves else np.float32)
         self.logits, self.stats = np.empty((rows, runner.rows), np.float32), np.empty((rows, 4), np.float32)

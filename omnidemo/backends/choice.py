@@ -47,22 +47,17 @@ def conditions_of(runner: Runner, dtype: str, digest: str) -> str:
 
 def arithmetic_of(runner: Runner) -> str:
     """The arithmetic of a runner's products; empty where it is the runner's dtype."""
-    own = runner.arithmetic if isinstance(runner, FusedLlama) else "float32"
-    return "" if own == "float32" else own
+    return "int8" if isinstance(runner, FusedLlama) and runner.form == "packed" else ""
 
 
 def described(**runners: object) -> dict[str, str | int]:
     """`<role>_form`, `<role>_form_bytes` and `<role>_arithmetic` of each runner with compiled passes: the
-    form of the weights that a pass reads now, its bytes, and the arithmetic of its products. Without compiled
-    code torch reads float32."""
+    form of its weights, the bytes that a pass reads, and the arithmetic of its products."""
     found: dict[str, str | int] = {}
     for role, runner in runners.items():
-        passes = getattr(runner, "passes", None)
-        if passes is not None:
-            compiled = compile_kernels.kernels() is not None
-            found |= {f"{role}_form": passes.form if compiled else "float32"}
-            found |= {f"{role}_arithmetic": runner.arithmetic}  # type: ignore[attr-defined]
-            found |= {f"{role}_form_bytes": passes.nbytes if compiled else 4 * passes.weights}
+        if isinstance(runner, FusedLlama) and runner.passes is not None:
+            found |= {f"{role}_form": runner.form, f"{role}_form_bytes": runner.passes.nbytes}
+            found |= {f"{role}_arithmetic": arithmetic_of(runner) or "float32"}
     return found
 
 
@@ -75,5 +70,5 @@ def _able(runner: Runner) -> Name:
 
 def make_backend(target: KVCache, drafter: KVCache) -> Backend | None:
     """The backend of one generation with these caches; None where the reference computes all of it."""
-    able = any(isinstance(cache, FusedCache) and cache.rolls for cache in (target, drafter))
+    able = any(isinstance(cache, FusedCache) and cache.compiled for cache in (target, drafter))
     return CompiledBackend() if able else None

@@ -90,32 +90,22 @@ class CompiledBackend:
         return RolledDraws() if plan.draft_length and rolls(context) else None
 
     def judge(self, context: RoundContext, method: Method, draft: Draft, read: Pass) -> Judged | None:
-        """Accept by compiled code. Drafted tokens only where the target's own token is accepted: otherwise
-        the method corrects a rejection."""
-        kernels, sampling, proposal = compile_kernels.kernels(), context.sampling, draft.proposal
-        if (
-            kernels is None
-            or read.stats is None
-            or context.constraint is not None
-            or not _repeatable(context)
-        ):
-            return None
-        if draft.slots and type(method).accept is not Method.accept:
-            return None
-        if not (sampling.greedy or context.rng.shared or all(slot.match for slot in draft.slots)):
+        """Accept by compiled code, where only the target's own token is accepted. The method corrects other
+        rejections."""
+        sampling, proposal, noise = context.sampling, draft.proposal, context.noise
+        own = context.constraint is None and (sampling.greedy or noise is not None)
+        if not own or read.stats is None or (draft.slots and type(method).accept is not Method.accept):
             return None
         if self._ends is None:
             self._ends = np.array(tuple(context.end_ids), np.int64)
-        count = len(proposal)
+        kernels, count = compile_kernels.kernels(), len(proposal)
+        assert kernels is not None
         accepts, likely = np.zeros(count), np.zeros(count + 1)
-        accepted, written, spent = kernels.judge_given(
+        accepted, written = kernels.judge_own(
             np.array(proposal, np.int64), read.stats.rows, read.stats.numbers,
-            choice_of(
-                sampling, context.upcoming(count + 1), context.noise, context.place(0).position, count + 1
-            ),
+            choice_of(sampling, None, noise, context.place(0).position, count + 1),
             text_of(context.target_seen(), self._ends), accepts, likely,
         )  # fmt: skip
-        context.use_up(spent)
         token = None if written == NONE else written
         rejected = token is not None and accepted < len(draft.slots)
         judged = accepts[: min(count, accepted + (token is not None))].tolist()
@@ -125,7 +115,7 @@ class CompiledBackend:
 def rolls(context: RoundContext) -> bool:
     """Whether the drafter's cache can make several draws of a round at once."""
     drafter = context.drafter.cache
-    return _repeatable(context) and isinstance(drafter, FusedCache) and drafter.rolls
+    return _repeatable(context) and isinstance(drafter, FusedCache) and drafter.compiled
 
 
 def _repeatable(context: RoundContext) -> bool:

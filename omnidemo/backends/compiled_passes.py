@@ -30,9 +30,8 @@ from omnidemo.backends.call_layout import (
     Text,
     Workers,
 )
-from omnidemo.backends.packed_forms import BFLOAT16, FLOAT32, INT8, PackedMatrix
-from omnidemo.backends.weight_arena import Packed, in_bfloat16
-from omnidemo.core.config import Arithmetic
+from omnidemo.backends.packed_forms import BFLOAT16, FLOAT32, PackedMatrix
+from omnidemo.backends.weight_arena import in_bfloat16
 from omnidemo.decoding.draft_policy import NEVER
 from omnidemo.decoding.randomness import SharedNoise
 from omnidemo.decoding.rollout import DRAWS, FEW, ProposalRule, Rollout, RolloutRequest
@@ -71,15 +70,11 @@ class Shaped(Protocol):
     parameters: int
     threads: int
     rope: tuple[Tensor, Tensor]
-    packed: Packed | None
+    form: Form
 
     @property
-    def arithmetic(self) -> Arithmetic:
-        """That of products now."""
-        ...
-
-    def named(self, form: Form) -> Mapping[str, PackedMatrix | NDArray[np.float32]]:
-        """The weights by name for passes over a form."""
+    def named(self) -> Mapping[str, PackedMatrix | NDArray[np.float32]]:
+        """The weights by the names of `transformers`."""
         ...
 
     def extend_rope(self, length: int) -> None:
@@ -88,14 +83,14 @@ class Shaped(Protocol):
 
 
 class CompiledPasses:
-    """The forward passes of a `FusedLlama` in float32 on a CPU, over a form of its weights: `float32`, the
-    matrices; `bfloat16`, copies of them; `packed`, the matrices as their file packs them (see
-    `packed_forms.py`)."""
+    """The forward passes of a `FusedLlama` on a CPU, over the form of its weights: `float32`, the matrices;
+    `bfloat16`, copies of them; `packed`, the matrices as their file packs them (see `packed_forms.py`), which
+    are multiplied in int8. Called where there is compiled code."""
 
-    def __init__(self, runner: Shaped, form: Form = "float32") -> None:
-        self.runner, self.form = runner, form
-        table, self._weights, self.nbytes, self.weights = _table(runner, form)
-        self._given = table, *_vectors(runner, runner.named(form))
+    def __init__(self, runner: Shaped) -> None:
+        self.runner, named = runner, runner.named
+        table, self._weights, self.nbytes, self.weights = _table(runner, named)
+        self._given = table, *_vectors(runner, named)
         self.width = runner.width
         self._rope: tuple[Any, ...] = (None,)  # the runner's tables, and the same in numpy
         # the newest rule, and its tables in numpy
@@ -109,17 +104,15 @@ class CompiledPasses:
 
     def forward(
         self, ids: Sequence[int], start: int, buffer: Kept, rows: int, temperature: float | None = None
-    ) -> tuple[Array, Array, RowStats | None] | None:
+    ) -> tuple[Array, Array, RowStats | None]:
         """Read `ids` at positions start… into the cache's buffer: the last rows' logits [rows, V], the output
-        layer's input [rows, H], and row statistics if `temperature` is given. None without compiled code."""
-        kernels, runner = compile_kernels.kernels(), self.runner
-        if kernels is None:
-            return None
+        layer's input [rows, H], and row statistics if `temperature` is given."""
+        runner = self.runner
         logits, states = np.empty((rows, runner.rows), np.float32), np.empty((rows, self.width), np.float32)
         numbers = np.empty((rows if temperature is not None else 0, 4), np.float32)
         scores = Scores(logits, states, numbers)
         self.call(
-            kernels.forward,
+            _kernels().forward,
             len(ids),
             self.model(buffer),
             np.array(ids, np.int64),
@@ -137,17 +130,15 @@ class CompiledPasses:
         ids: Sequence[int],
         row: Logits | None,
         state: Any,
-    ) -> Rollout | None:
-        """See `FusedCache.roll_out`; the cache's `buffer` holds `start` positions. None without compiled
-        code."""
-        kernels, runner, rule = compile_kernels.kernels(), self.runner, order.rule
-        if kernels is None:
-            return None
+    ) -> Rollout:
+        """See `FusedCache.roll_out`; the cache's `buffer` holds `start` positions."""
+        runner, rule = self.runner, order.rule
         stop, total = order.stop_rule or NEVER, order.left + rule.overrun
         draft = room_for(total, runner.rows, self.width)
         rows, states = draft.rows, draft.states
         # a pass of their own is shared by threads
-        if len(ids) > FEW and (found := self.forward(ids, start, buffer, 1)) is not None:
+        if len(ids) > FEW:
+            found = self.forward(ids, start, buffer, 1)
             row, state = found[0][0], found[1][0]
             start, ids = start + len(ids), ()
         if row is not None:
@@ -155,7 +146,7 @@ class CompiledPasses:
         side = Side(self.model(buffer), np.array(ids, np.int64), start, marks_of(order.seen))
         choice = choice_of(order.sampling, order.uniforms, order.noise, order.position, 1)
         count, read = self.call(
-            kernels.roll_out, 1, side, self.rule(rule), total, order.left, choice, order.names,
+            _kernels().roll_out, 1, side, self.rule(rule), total, order.left, choice, order.names,
             Stop(stop.cumulative, stop.min_prob, stop.price, stop.segments), draft,
         )  # fmt: skip
         places, drawn, tokens = draft.notes[:, : max(count, read)].tolist()
@@ -176,8 +167,7 @@ class CompiledPasses:
         tasks = self.tasks(tokens)
         if tasks == 1:
             return kernel(Workers(thread_pool.new_queue(), 1, CHUNK), *given)
-        kernels: Any = compile_kernels.kernels()
-        with thread_pool.helping(self.helpers, kernels.run_worker) as queue:
+        with thread_pool.helping(self.helpers, _kernels().run_worker) as queue:
             return kernel(Workers(queue, tasks, CHUNK), *given)
 
     def tasks(self, tokens: int) -> int:
@@ -209,24 +199,24 @@ class CompiledPasses:
         return held[1]
 
 
-def _table(runner: Shaped, form: Form) -> tuple[NDArray[np.int64], list[Any], int, int]:
+def _kernels() -> Any:
+    return compile_kernels.kernels()
+
+
+def _table(runner: Shaped, named: Mapping[str, Any]) -> tuple[NDArray[np.int64], list[Any], int, int]:
     """(the table of matrices of `Model`, the arrays it points into, the bytes and the weights of the matrices
     that a pass reads completely)."""
-    named: Mapping[str, Any] = runner.named(form)
     layers = [f"model.layers.{number}.{part}.weight" for number in range(runner.depth) for part in PRODUCTS]
     read = [named[name] for name in (*layers, EMBEDDING if runner.tied else "lm_head.weight")]
     weights = sum(one.rows * one.columns if isinstance(one, PackedMatrix) else one.size for one in read)
-    if form == "bfloat16":
+    if runner.form == "bfloat16":
         read = in_bfloat16(read)
-    kept = [*read, named[EMBEDDING]]
-    packed = runner.packed if form == "packed" else None
-    more = INT8 if packed is not None and packed.arithmetic == "int8" else 0
+    kept = [*read, named[EMBEDDING]]  # which is looked up
     rows = [
-        # the embedding, the last, is looked up
-        (one.form + more * (number < len(read)), one.records.ctypes.data, one.rows)
+        (one.form, one.records.ctypes.data, one.rows)
         if isinstance(one, PackedMatrix)
         else (FLOAT32 if one.itemsize == 4 else BFLOAT16, one.ctypes.data, len(one))
-        for number, one in enumerate(kept)
+        for one in kept
     ]  # fmt: skip
     return np.array(rows), kept, sum(one.nbytes for one in read), weights
 

@@ -7,7 +7,6 @@ Wd·(silu(gate)·up).
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -27,8 +26,7 @@ from omnidemo.backends.cuda_graphs import CudaGraphs, GraphCache, Outputs
 from omnidemo.backends.kv_buffers import KVBufferPool
 from omnidemo.backends.packed_forms import PackedMatrix
 from omnidemo.backends.runner import check_ids, overwrite_named
-from omnidemo.backends.weight_arena import ROWS, Layer, Matrix, Norm, Packed, Whole, as_array
-from omnidemo.core.config import Arithmetic
+from omnidemo.backends.weight_arena import ROWS, Whole, as_array
 from omnidemo.core.resources import free_memory, usable_cores
 from omnidemo.decoding.backend import Pass
 from omnidemo.decoding.rollout import Rollout, RolloutRequest
@@ -42,22 +40,38 @@ SMALL = 4_000_000
 LARGE = 100_000_000  # larger models keep half of the cores busy
 # rotary types whose frequencies do not depend on the length read
 STATIC_ROPES = ("default", "linear", "llama3", "yarn")
+Packed = Mapping[str, PackedMatrix | NDArray[np.float32]]  # by the names of `transformers`
 # queries, keys, new keys, values, new values → mixed [T, …, D]
 Attend = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
 
 
-class FusedLlama:
-    """Runs a `LlamaForCausalLM`, `Qwen2ForCausalLM` or `Qwen3ForCausalLM` without its modules. The weights
-    are held once: those of `model` become views of the fused ones, so both see a change (copies made from
-    them only after `overwrite`). Rotary frequencies and their scale are those of the model's `rotary_emb`.
-    With packed weights, float32 weights are made at request (by torch, while there is no compiled code) and
-    dropped when they are no longer needed."""
+def form_of(model: Any, rounding: bool) -> Form:
+    """The form with the fewest bytes in which compiled passes can read the weights of a `transformers` model:
+    bfloat16 where these are float32 on a CPU, copies of them take at most half of the free memory, and they
+    are exact or `rounding` is allowed, as for drafters."""
+    small = model.device.type == "cpu" and model.dtype == torch.float32
+    small = small and 2 * sum(one.numel() for one in model.parameters()) < free_memory() / 2
+    matrices = [one for one in (*model.model.layers.parameters(), model.lm_head.weight) if one.dim() == 2]
+    able = small and (rounding or all(torch.equal(one, one.to(torch.bfloat16).float()) for one in matrices))
+    return "bfloat16" if able else "float32"
 
-    def __init__(self, model: Any, fast: bool = True, packed: Packed | None = None) -> None:
+
+class FusedLlama:
+    """Runs a `LlamaForCausalLM`, `Qwen2ForCausalLM` or `Qwen3ForCausalLM` without its modules. Rotary
+    frequencies and their scale are those of the model's `rotary_emb`.
+
+    The weights are held once, in one form for life. Those of `model` become views of the fused ones, so both
+    see a change (copies made from them only after `overwrite`). In the form bfloat16 they are rounded, and
+    passes read copies of two bytes. Packed weights never change, and only compiled passes read them."""
+
+    def __init__(
+        self, model: Any, fast: bool = True, form: Form = "float32", packed: Packed | None = None
+    ) -> None:
         """fast: passes may be compiled (on a CPU) or recorded (on CUDA); otherwise torch computes all of
         them. packed: the weights of a `model` without weights, for compiled passes on the CPU."""
         config = model.config
-        self.fast = fast
+        self.fast, self.packed = fast, packed
+        self.form: Form = form if packed is None else "packed"
         if not self.fits(config):
             name = type(model).__name__
             raise ValueError(f"{name} is not of the plain Llama shape; use the general runner")
@@ -69,10 +83,8 @@ class FusedLlama:
         self.head_dim = int(getattr(config, "head_dim", None) or config.hidden_size // self.heads)
         self.inner = int(config.intermediate_size)
         self.eps = float(config.rms_norm_eps)
-        self._shape = self.heads, self.kv_heads, self.eps
-        self._making = threading.Lock()  # held while weights are made
-        self.packed = packed
-        self._whole: Whole | None = Whole.of(model, *self._shape) if packed is None else None
+        shape = self.heads, self.kv_heads, self.eps
+        self._whole = Whole.of(model, *shape) if packed is None else None
         self.rows, self.width = map(int, model.lm_head.weight.shape)
         self.tied = model.lm_head.weight is model.model.embed_tokens.weight
         self.depth = len(model.model.layers)
@@ -81,49 +93,17 @@ class FusedLlama:
         self.rope = (torch.empty(0), torch.empty(0))  # rotary cosines and sines [positions, 1, D]
         # most threads of a pass on a CPU; 0: the cores, up to 8, or by the model's size for torch
         self.threads = 0
-        self.two_bytes, self.rounds_weights = False, False  # see `compact`
-        self.passes = self._passes()
+        self.passes: CompiledPasses | None = None  # on a CPU
+        self._refresh()
         cuda = fast and self.device.type == "cuda"
         self.fixed = GraphCache(self.device, CudaGraphs(self.device)) if cuda else None
         self.kv_pool = KVBufferPool(self.device)
 
     @property
-    def arithmetic(self) -> Arithmetic:
-        """The arithmetic of products now: float32 without compiled code, because numpy takes seconds in whole
-        numbers."""
-        waits = self.packed is None or (self.fast and compile_kernels.kernels() is None)
-        return "float32" if waits else self.packed.arithmetic  # type: ignore[union-attr]
-
-    def _held(self) -> Whole:
-        """The weights in torch's form, made if they are missing."""
-        whole = self._whole
-        if whole is None:
-            with self._making, torch.inference_mode(False):  # a pass may ask, and they outlast it
-                if (whole := self._whole) is None:
-                    assert self.packed is not None
-                    whole = self._whole = Whole.of(self.packed.dequantized(), *self._shape)
-        return whole
-
-    @property
-    def layers(self) -> list[Layer]:
-        return self._held().layers
-
-    @property
-    def norm(self) -> Norm:
-        return self._held().norm
-
-    @property
-    def head(self) -> Matrix:
-        return self._held().head
-
-    @property
-    def embed(self) -> Tensor:
-        return self._held().embed
-
-    @property
-    def whole(self) -> bool:
-        """Whether the weights are in memory in torch's form."""
-        return self._whole is not None
+    def whole(self) -> Whole:
+        """The weights in torch's form, which packed ones do not have."""
+        assert self._whole is not None
+        return self._whole
 
     @staticmethod
     def fits(config: Any) -> bool:
@@ -150,94 +130,43 @@ class FusedLlama:
         return self.kv_pool.shrink(most)
 
     def copy(self) -> FusedLlama:
-        if self.packed is None:
-            other = FusedLlama(deepcopy(self._held().model), self.fast)
-            other.threads = self.threads
-            if self.two_bytes:
-                other.compact(self.rounds_weights)
-            return other
-        other = copy(self)  # packed weights never change, so that both read the same
-        other._making, other._whole, other.kv_pool = threading.Lock(), None, KVBufferPool(self.device)
-        other.passes = other._passes()
+        if self.packed is not None:
+            return self  # nothing of it changes
+        other = FusedLlama(deepcopy(self.whole.model), self.fast, self.form)
+        other.threads = self.threads
         return other
 
-    def compact(self, rounding: bool = False) -> None:
-        """Run passes on a CPU over fewer bytes: over packed weights if there are any, else over two-byte
-        copies of the weights, where these are exact and memory suffices. `rounding`: round the weights to
-        bfloat16, now and after each `overwrite`; for drafters only, since it changes the output."""
-        self.two_bytes, self.rounds_weights = True, rounding and self._fits_twice()
-        if self.rounds_weights:
-            self._unpack()
-        self._refresh()
-
-    def _unpack(self) -> None:
-        """Make the weights in float32 for good."""
-        self._held()
-        self.packed = None
-
-    def forms(self) -> list[Form]:
-        """The forms of the weights that compiled passes can read, the smallest first."""
-        if self.packed is not None:
-            return ["packed", "float32"]
-        two = self.two_bytes and self._fits_twice() and self._exact()
-        return ["bfloat16", "float32"] if two else ["float32"]
-
-    def matrices(self) -> Iterator[Tensor]:
-        """The matrices of each layer in the order of a pass, then the output layer's."""
-        for layer in self.layers:
-            yield from (layer.qkv.weight, layer.out.weight, layer.gate_up.weight, layer.down.weight)
-        yield self.head.weight
-
-    def _exact(self) -> bool:
-        """Whether bfloat16 holds all matrices exactly."""
-        return all(torch.equal(one, one.to(torch.bfloat16).to(one.dtype)) for one in self.matrices())
-
-    def _fits_twice(self) -> bool:
-        """Whether two-byte copies of the weights can be used here: float32 on a CPU, and copies of at most
-        half of the free memory."""
-        small_enough = 2 * self.parameters < free_memory() / 2
-        return self.device.type == "cpu" and self.dtype == torch.float32 and small_enough
-
-    def drop_float32(self) -> None:
-        """Drop the weights that torch has made of packed ones while there was no compiled code."""
-        with self._making:  # a pass of torch's may have begun to
-            whole = self._whole if self.packed is not None else None
-            self._whole = None if whole is not None else self._whole
-        if whole is not None:
-            whole.empty()
-
-    def _passes(self) -> CompiledPasses | None:
-        """The compiled passes on a CPU; None without any."""
-        if not self.fast or self.device.type != "cpu" or self.dtype != torch.float32:
-            return None
-        return CompiledPasses(self, self.forms()[0])
+    def by_torch(self) -> FusedLlama:
+        """A runner of the same weights whose passes torch computes."""
+        other = copy(self)
+        other.fast, other.passes, other.fixed, other.kv_pool = False, None, None, KVBufferPool(self.device)
+        return other
 
     def __deepcopy__(self, memo: dict[int, Any]) -> FusedLlama:
         return self.copy()  # recorded passes belong to the weights that they were recorded with
 
     def weights(self) -> dict[str, Tensor]:
-        return dict(self._held().named)
+        return dict(self.whole.named)
 
     def overwrite(self, named: Mapping[str, Tensor]) -> None:
-        overwrite_named(self._held().named, named)
-        self.packed = None  # which are the weights as they were
+        overwrite_named(self.whole.named, named)
         self._refresh()
 
-    def named(self, form: Form) -> Mapping[str, PackedMatrix | NDArray[np.float32]]:
-        """The weights by name for passes over a form: packed, or in float32."""
-        if form == "packed" and self.packed is not None:
-            return self.packed.weights
-        return {name: weight.numpy() for name, weight in self._held().named.items()}
+    @property
+    def named(self) -> Packed:
+        """The weights by name, in the form in which the file has them."""
+        return self.packed or {name: weight.numpy() for name, weight in self.whole.named.items()}
 
     def _refresh(self) -> None:
-        """Update everything derived from the weights after an overwrite."""
-        if self.rounds_weights:
-            with torch.no_grad():
-                for weight in self.matrices():
-                    weight.copy_(weight.to(torch.bfloat16))
+        """Update everything derived from the weights."""
         if self._whole is not None:
+            if self.form == "bfloat16":
+                with torch.no_grad():
+                    for weight in self._whole.matrices():
+                        weight.copy_(weight.to(torch.bfloat16))
             self._whole.refresh()
-        self.passes = self._passes()
+        if self.fast and self.device.type == "cpu" and self.dtype == torch.float32:
+            self.passes = CompiledPasses(self)
 
     def extend_rope(self, length: int) -> None:
         """Extend the rotary tables to `length` positions."""
@@ -289,7 +218,7 @@ class FusedLlama:
         count, heads, dim, inner = len(tokens), self.heads, self.head_dim, self.inner
         both = heads + self.kv_heads
         keys, values = buffer.unbind(1)
-        whole = self._held()  # once: it may be given up meanwhile
+        whole = self.whole
         x = F.embedding(tokens, whole.embed)
         for layer, key, value in zip(whole.layers, keys.unbind(0), values.unbind(0), strict=True):
             qkv = layer.qkv.times(layer.before(x)).view(count, both + self.kv_heads, dim)
@@ -351,20 +280,15 @@ def _mask(count: int, end: int, dtype: torch.dtype, device: torch.device) -> Ten
 
 class FusedCache:
     """One context of a `FusedLlama`: a KV buffer [layers, 2, Hkv, capacity, D], doubled when it is full, and
-    a length. Its numbers are float16 with the arithmetic `int8`, else of the runner's dtype. Compiled passes
-    need the keys of SPAN positions transposed ([D, SPAN], see `call_layout.Cache`), so the buffer is
-    rewritten when compiled code becomes ready."""
+    a length. Its numbers are float16 for packed weights, else of the runner's dtype. Compiled passes read it
+    for life where there is compiled code when it begins: they need the keys of SPAN positions transposed ([D,
+    SPAN], see `call_layout.Cache`)."""
 
     def __init__(self, runner: FusedLlama) -> None:
         self.runner, self.max_positions = runner, runner.max_positions
         self.length = 0
+        self.compiled = runner.passes is not None and compile_kernels.kernels() is not None
         self._enter(min(START * (CPU_START if runner.fixed is None else 1), self.max_positions))
-
-    def _kind(self) -> tuple[torch.dtype, bool]:
-        """The dtype of a buffer for the passes of now, and whether its keys are transposed."""
-        runner = self.runner
-        dtype = torch.float16 if runner.arithmetic == "int8" else runner.dtype
-        return dtype, runner.passes is not None and compile_kernels.kernels() is not None
 
     @property
     def nbytes(self) -> int:
@@ -374,54 +298,43 @@ class FusedCache:
     def _enter(self, capacity: int) -> None:
         """Take a KV buffer for `capacity` positions. It returns to the pool when the next one is taken, or
         the cache is collected."""
-        runner, (dtype, turned) = self.runner, self._kind()
-        capacity = -(-capacity // SPAN) * SPAN if turned else capacity
+        runner = self.runner
+        capacity = -(-capacity // SPAN) * SPAN if self.compiled else capacity
         runner.extend_rope(capacity)
+        dtype = torch.float16 if runner.form == "packed" else runner.dtype
         self._kv = runner.kv_pool.take(runner.buffer_size(capacity), dtype)
-        self._kv.turned = turned
         self._leave = weakref.finalize(self, runner.kv_pool.give, self._kv)
         self._leave.atexit = False
         self.array = as_array(self._kv.buffer)
 
     @torch.inference_mode()
     def _hold(self, end: int) -> None:
-        """Have a KV buffer for `end` positions in the layout of the passes, with all keys and values so far.
-        Old and new buffer exist together for a moment: on a CPU, where untouched positions cost nothing, that
-        is twice the positions read; on CUDA one and a half times the new buffer."""
-        before, leave, capacity = self._kv, self._leave, self._kv.capacity
-        if end <= capacity and (before.buffer.dtype, before.turned) == self._kind():
+        """Have a KV buffer for `end` positions, with all keys and values so far. Old and new buffer exist
+        together for a moment: on a CPU, where untouched positions cost nothing, that is twice the positions
+        read; on CUDA one and a half times the new buffer."""
+        before, leave, capacity = self._kv.buffer, self._leave, self._kv.capacity
+        if end <= capacity:
             return
         while capacity < end:
             capacity *= 2
         self._enter(min(capacity, self.max_positions))
-        before.copy_to(self._kv, self.length)
+        self._kv.buffer[:, :, :, : before.shape[3]].copy_(before)
         leave()
 
     def forward(self, ids: Sequence[int], last: int, stats_at: float | None = None) -> Pass:
         """See `KVCache`."""
-        found = self._compiled(ids, last, stats_at)
-        if found is not None:
-            return found
-        logits, hidden = self._read(ids, last)
-        self.length += len(ids)
-        return Pass(logits, None, hidden)
-
-    def _compiled(self, ids: Sequence[int], rows: int, temperature: float | None = None) -> Pass | None:
-        """Read `ids` by compiled code; None without any (the KV buffer is then large enough for `ids`)."""
-        runner = self.runner
-        check_ids(ids, self.length, self.max_positions, runner.rows)
+        check_ids(ids, self.length, self.max_positions, self.runner.rows)
         end = self.length + len(ids)
         self._hold(end)
-        found = (
-            runner.passes.forward(ids, self.length, self.array, rows, temperature)
-            if runner.passes is not None and self._kv.turned
-            else None
-        )
-        if found is None:
-            return None
-        logits, hidden, stats = found
+        if not self.compiled:
+            logits, hidden = self._read(ids, last)
+            found = Pass(logits, None, hidden)
+        else:
+            assert self.runner.passes is not None
+            rows, hidden, stats = self.runner.passes.forward(ids, self.length, self.array, last, stats_at)
+            found = Pass(rows if stats is not None else torch.from_numpy(rows), stats, hidden)
         self.length = end
-        return Pass(logits if stats is not None else torch.from_numpy(logits), stats, hidden)
+        return found
 
     @torch.inference_mode()
     def _read(self, ids: Sequence[int], rows: int) -> tuple[Tensor, Any]:
@@ -438,29 +351,22 @@ class FusedCache:
             logits, states = runner.forward(tokens, start, self._kv.buffer[:, :, :, : start + len(ids)], rows)
         return logits.float().cpu(), states
 
-    @property
-    def rolls(self) -> bool:
-        """Whether `roll_out` can serve: passes are compiled, or will be."""
-        return self.runner.passes is not None
-
     def roll_out(
         self, order: RolloutRequest, ids: Sequence[int], row: Logits | None, state: Any
     ) -> Rollout | None:
         """Read `ids` and draw on; without ids, from the logits `row` [D] and the hidden `state` [H] after
         everything read. The length grows by the ids alone: later tokens count as read when a caller sets the
         length. A rollout without draws where only the ids could be read. None, and nothing has changed, where
-        the window is too short, or nothing is compiled yet."""
-        runner = self.runner
+        the window is too short, or without compiled passes."""
         end = self.length + len(ids) + order.left + order.rule.overrun
-        if end > self.max_positions or runner.passes is None:
+        passes = self.runner.passes
+        if end > self.max_positions or passes is None or not self.compiled:
             return None
         if ids:
-            check_ids(ids, self.length, self.max_positions, runner.rows)
+            check_ids(ids, self.length, self.max_positions, self.runner.rows)
         self._hold(end)
-        if not self._kv.turned:
-            return None
-        rollout = runner.passes.roll_out(self.length, self.array, order, ids, row, state)
-        self.length += len(ids) if rollout is not None else 0
+        rollout = passes.roll_out(self.length, self.array, order, ids, row, state)
+        self.length += len(ids)
         return rollout
 
     def trim(self, length: int) -> int:

@@ -11,41 +11,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from omnidemo.backends.call_layout import SPAN
-
 
 @dataclass(slots=True, eq=False)
 class KVBuffer:
-    """A cache's buffer [layers, 2, Hkv, capacity, D] with its recorded passes, by (tokens, rows of logits).
-    `turned`: see `FusedCache`."""
+    """A cache's buffer [layers, 2, Hkv, capacity, D], and its recorded passes by (tokens, rows of logits)."""
 
     buffer: Tensor
-    turned: bool = False
     seen: set[tuple[int, int]] = field(default_factory=set)
     passes: dict[tuple[int, int], Callable[[], Any]] = field(default_factory=dict)
 
     @property
     def capacity(self) -> int:
         return self.buffer.shape[3]
-
-    def copy_to(self, other: KVBuffer, length: int) -> None:
-        """Copy the first positions to another buffer, in that buffer's layout."""
-        if self.turned == other.turned:
-            length = -(-length // SPAN) * SPAN if self.turned else length
-            other.buffer[:, :, :, :length].copy_(self.buffer[:, :, :, :length])
-            return
-        other.buffer[:, 1, :, :length].copy_(self.buffer[:, 1, :, :length])
-        for first in range(0, length, SPAN):
-            size = min(SPAN, length - first)
-            other._keys(first, size).copy_(self._keys(first, size))
-
-    def _keys(self, first: int, size: int) -> Tensor:
-        """The keys of up to SPAN positions, from a multiple of SPAN on: a view [layers, Hkv, size, D]."""
-        if not self.turned:
-            return self.buffer[:, 0, :, first : first + size]
-        layers, _, heads, _, dim = self.buffer.shape
-        span = self.buffer[:, 0, :, first : first + SPAN].view(layers, heads, dim, SPAN)
-        return span[:, :, :, :size].transpose(2, 3)
 
     @property
     def recorded(self) -> bool:
@@ -65,7 +42,7 @@ class KVBufferPool:
         """A buffer of this size. With recorded passes it is zeroed: attention covers all of it, and 0 · NaN
         is NaN."""
         kv = self.idle.pop(size[3], None)
-        if kv is None or kv.buffer.dtype != dtype:
+        if kv is None:
             on_cpu = self.device.type == "cpu"
             return KVBuffer(
                 pages(size, dtype) if on_cpu else torch.zeros(size, dtype=dtype, device=self.device)

@@ -99,7 +99,6 @@ class Layout(NamedTuple):
 # Forms of a matrix, as compiled code knows them: the first two are plain arrays, the others records.
 FLOAT32, BFLOAT16, *PACKED = range(11)
 CENTRED, NIBBLES, K_NIBBLES, FIVES, RAISED_FIVES, K_FIVES, SIXES, BYTES, HALVES = PACKED
-INT8 = 16  # added to the form of a matrix with products in whole numbers, see `arithmetic/integer.py`
 LAYOUTS = {
     CENTRED: Layout(4, 8, 1, False, np.float16),
     NIBBLES: Layout(4, 8, 1, True, np.float16),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +12,6 @@ import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
-
-from omnidemo.backends.packed_forms import PackedMatrix
-from omnidemo.core.config import Arithmetic
 
 LINE = 64  # bytes of a cache line
 ROWS = 16  # passes of up to this many tokens decode or verify; longer ones are treated as prompts
@@ -177,26 +174,11 @@ class Whole:
                 layer.heads.refresh()
         self.norm.refresh()
 
-    def empty(self) -> None:
-        """Free the model's weights now: its modules may refer to each other, so it stays until garbage
-        collection."""
-        for parameter in self.model.parameters():
-            parameter.data = parameter.data.new_empty(0)
-
-
-@dataclass(frozen=True, slots=True)
-class Packed:
-    """A model's weights as its file has them, by the names of `transformers`: matrices in packed forms, the
-    rest in float32; and the arithmetic of their products. `dequantized` makes a `transformers` model with all
-    of them in float32 on the CPU; ModelError, one sentence, where the file is gone."""
-
-    weights: Mapping[str, PackedMatrix | NDArray[np.float32]]
-    dequantized: Callable[[], Any]
-    arithmetic: Arithmetic = "float32"
-
-    @property
-    def nbytes(self) -> int:
-        return sum(one.nbytes for one in self.weights.values())
+    def matrices(self) -> Iterator[Tensor]:
+        """The matrices of each layer in the order of a pass, then the output layer's."""
+        for layer in self.layers:
+            yield from (layer.qkv.weight, layer.out.weight, layer.gate_up.weight, layer.down.weight)
+        yield self.head.weight
 
 
 def _joined(parts: list[nn.Parameter], memory: WeightArena | None) -> Tensor:

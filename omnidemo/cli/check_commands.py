@@ -29,14 +29,11 @@ def check_backend(
     """Answer the same prompts with the same seeds on the reference and in compiled code, or over recorded
     passes, and name the first token that differs.
 
-    The reference is plain torch, one pass at a time, and both multiply in float32. For a packed target, rows
-    of logits alone and among others are compared bit by bit in each arithmetic too. Exits with 1 if any
-    answer or bit differs.
+    The reference is plain torch, one pass at a time; both multiply in float32, with the same weights. After
+    that rows of a packed target's logits, alone and among others, are compared bit by bit in int8. Exits with
+    1 if any answer or bit differs.
     """
-    settings = read_settings(
-        target=target, drafter=drafter, draft_length=draft_length, training="off",
-        arithmetic="float32",
-    )  # fmt: skip
+    settings = read_settings(target=target, drafter=drafter, draft_length=draft_length, training="off")
     from omnidemo.core.config import GenerationConfig
     from omnidemo.decoding.methods import check_method
     from omnidemo.serving.measuring import mismatch

@@ -32,8 +32,6 @@ def token_prob(row: Row, token: int) -> float:
 def inverse_cdf(probs: Row, uniform: float) -> int:
     """Inverse-CDF sampling: the first token at which the running sum of a distribution [V] exceeds `uniform`
     in [0, 1) times its total; never one of probability 0."""
-    if compiled.functions is not None and probs.dtype == np.float32 and probs.flags.c_contiguous:
-        return compiled.functions.inverse_cdf(probs, uniform)
     return inverse_cdf_by(probs, block_sums(probs), uniform)
 
 

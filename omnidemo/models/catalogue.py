@@ -14,7 +14,7 @@ from transformers import AutoConfig
 
 from omnidemo.core import resources
 from omnidemo.core.catalogue_file import entries, entry_of
-from omnidemo.core.config import Arithmetic, Settings
+from omnidemo.core.config import Settings
 from omnidemo.models import model_files, names
 from omnidemo.models.gguf import sources
 from omnidemo.models.gguf.gguf_facts import GgufFile, about
@@ -100,7 +100,7 @@ def list_models(settings: Settings, scan: bool = True) -> list[ModelCard]:
         for name, entry in entries().items()
         if entry.get("known") not in here
     ]
-    packed = settings.arithmetic if settings.packed and place == "cpu" else None
+    packed = settings.packed and place == "cpu"
     cards += [_file(one, width, place, packed) for one in files]
     known = {card.name for card in cards}
     others = dict.fromkeys([*pair, *cached])
@@ -162,12 +162,11 @@ def _memory(weights: float, config: Any, width: float) -> tuple[int, int]:
     return int(need.total), int(need.conversation)
 
 
-def _file(one: GgufFile, width: float, place: str, packed: Arithmetic | None) -> ModelCard:
-    """The card of a GGUF file on this machine. `packed`: the arithmetic of a target whose weights stay
-    packed."""
+def _file(one: GgufFile, width: float, place: str, packed: bool) -> ModelCard:
+    """The card of a GGUF file on this machine. `packed`: whether a target's weights stay packed."""
     role: Role = entry_of(one.name).get("role") or ("both" if one.parameters <= LARGEST_DRAFTER else "target")
     weights = (one.packed_bytes if packed else None) or one.parameters * width
-    kept = 2 if packed == "int8" and one.packed_bytes else int(width)  # bytes of a number of keys and values
+    kept = 2 if packed and one.packed_bytes else int(width)  # bytes of a number of keys and values
     all_of_it = resources.all_memory()
     memory, talk = _memory(weights, one.config, kept)
     need = memory if one.config is None else least_need(weights, one.config, kept).total

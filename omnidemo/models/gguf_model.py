@@ -8,10 +8,7 @@ from typing import Any
 
 import torch
 
-from omnidemo.backends import compile_kernels
 from omnidemo.backends.fused_llama import FusedLlama
-from omnidemo.backends.weight_arena import Packed
-from omnidemo.core.config import ARITHMETIC, Arithmetic
 from omnidemo.core.config.refusals import explained
 from omnidemo.models.gguf.architecture import plan_of
 from omnidemo.models.gguf.header import read_header
@@ -20,16 +17,11 @@ from omnidemo.models.gguf.packing import packed_bytes, packed_weights
 from omnidemo.models.gguf.tokenizer import read_tokenizer
 from omnidemo.models.gguf.weights import build_config, build_model, build_shape, check_shapes
 from omnidemo.models.manner import read_manner
-from omnidemo.models.memory_need import least_need
-from omnidemo.models.model_files import Progress, check_memory, free_memory
+from omnidemo.models.model_files import Progress
 from omnidemo.models.read_weights import LOADING
 from omnidemo.vocabulary.vocabulary import Vocabulary, read_vocabulary
 
 log = logging.getLogger(__name__)
-# parameters of a packed model whose first pass waits for compiled code: torch would need float32 weights, and
-# a second or more a token
-WAITS = 1_000_000_000
-KEPT_SECONDS = 30.0  # longest wait of a smaller model for kept machine code
 
 
 class GgufModel:
@@ -66,30 +58,13 @@ class GgufModel:
         with LOADING:
             return build_model(self._header, self.config, dtype)
 
-    def packed(self, report: Progress, arithmetic: Arithmetic = ARITHMETIC) -> FusedLlama:
-        """A runner of the packed weights, straight from the file; float32 weights are made only at request.
-        It waits for kept machine code. A model that is large, or does not fit memory in float32, waits for
-        compiling; ModelError where that fails and memory is too small for float32."""
+    def packed(self, report: Progress = lambda stage, share: None) -> FusedLlama:
+        """A runner of the packed weights, straight from the file. Its passes need compiled code."""
         self._check_unchanged()
         with LOADING:
             shape = build_shape(self._header, self.config)
         weights = packed_weights(self._header, self.config, lambda share: report("weights", share))
-        runner = FusedLlama(shape, packed=Packed(weights, self._in_float32, arithmetic))
-        need, free = least_need(4 * runner.parameters, self.config, 4), free_memory("cpu")
-        must = runner.parameters >= WAITS or need.total > free
-        if compile_kernels.kernels() is None and not must and compile_kernels.kept():
-            # Otherwise the first pass would make all weights in float32, only to drop them.
-            compile_kernels.wait(KEPT_SECONDS)
-        elif compile_kernels.kernels() is None and must:
-            report("compiling", 1.0)
-            if not compile_kernels.wait():
-                why = compile_kernels.failure() or "it takes too long"
-                said = f"{need} because its passes cannot be compiled ({why})"
-                check_memory(self.name, need.total, free, "cpu", said)
-        return runner
-
-    def _in_float32(self) -> Any:
-        return self.weights(torch.float32)
+        return FusedLlama(shape, packed=weights)
 
     def _check_unchanged(self) -> None:
         """ModelError where the file has changed since its header was read."""

@@ -13,9 +13,10 @@ from typing import Any, Protocol
 
 import torch
 
+from omnidemo.backends import compile_kernels
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.runner import ModelError, Runner
-from omnidemo.core.config import ARITHMETIC, GREEDY, Arithmetic, Manner
+from omnidemo.core.config import GREEDY, Manner
 from omnidemo.core.config.refusals import explained
 from omnidemo.decoding.sampling import as_tensor
 from omnidemo.models import model_files
@@ -34,6 +35,9 @@ __all__ = ["LanguageModel", "ModelError", "load_model", "pick_device", "pick_dty
 log = logging.getLogger(__name__)
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 PROBED = 4  # tokens of the probe at load
+# parameters of a packed model that waits for compiled code: torch would need a second or more a token
+WAITS = 1_000_000_000
+KEPT_SECONDS = 30.0  # longest wait of a smaller model for kept machine code
 
 
 class ModelSource(Protocol):
@@ -76,20 +80,23 @@ class LanguageModel:
     learns: bool = True
     config: Any = None  # `transformers`' description of it
     manner: Manner = GREEDY  # how it writes where a request says nothing
+    # the file whose packed weights take the place of those in float32 as soon as passes are compiled
+    packs: GgufModel | None = None
 
 
 def load_model(
     name: str, *, device: str = "auto", dtype: str = "auto", models: str = "", hub: bool = True,
     progress: Progress | None = None, fast: bool = True, park: bool = False, absent: bool = False,
-    writes: bool = True, packed: bool = False, learning: float = 0.0, arithmetic: Arithmetic = ARITHMETIC,
+    writes: bool = True, packed: bool = False, compact: bool = False, learning: float = 0.0,
 ) -> LanguageModel:  # fmt: skip
     """Load `name`: "bundled/large", a folder, a Hub id, or a GGUF file by any name of `names.py`.
 
     device: auto, cpu, cuda, cuda:N or mps. dtype: auto, float32, bfloat16, float16. models: as in
     `gguf_file`. hub: whether downloads are allowed. fast: whether passes may be compiled or recorded. park:
     compute nothing here (`ParkedModel`). absent: as `park`, without weights. writes: as a target, whose
-    settings for generating count. packed: compiled passes read a GGUF file's weights as they are packed.
-    arithmetic: in which they multiply these. learning: bytes of a trainer beside it.
+    settings for generating count. packed: compiled passes read a GGUF file's weights as they are packed, and
+    multiply them in int8. compact: those of other weights read copies of two bytes where they are exact, for
+    a drafter rounded ones. learning: bytes of a trainer beside it.
     `progress(stage, fraction)`: "files", "downloading" where needed, "tokenizers", "weights", "compiling"
     where it waits for that. ModelError, one sentence, also where memory is too small (`memory_need.py`).
     """
@@ -107,7 +114,8 @@ def load_model(
     width = 4 if wide else number.itemsize
     able = packed and fast and not park and (place, number) == ("cpu", torch.float32)
     own = source.packed_bytes if able else None
-    kept = 2 if own and arithmetic == "int8" else width  # of keys and values
+    packs = source if own and isinstance(source, GgufModel) else None
+    kept = 2 if own else width  # of keys and values
     needs = own or source.parameters * width, source.config, kept
     need = least_need(*needs, learning)
     if not absent:
@@ -121,18 +129,18 @@ def load_model(
     with _weights_explained(name, f"it needs {need} and {place} had {room / 1e9:.1f} GB"):
         if absent:
             runner: Runner = absent_model(source.config, number)
-        elif own and isinstance(source, GgufModel):
-            runner = source.packed(report, arithmetic)
+        elif packs is not None and _compiled(packs, room, report):
+            runner, packs = packs.packed(report), None
         else:
-            runner = _read(source, place, number, wide, fast, park)
+            runner = _read(source, place, number, wide, fast, park, compact, not writes)
     if not (park or absent):
         _probe(name, runner, vocabulary)
     report("weights", 1.0)
     return LanguageModel(
         name=name, tokenizer=tokenizer, vocabulary=vocabulary.within(runner.rows), runner=runner,
-        context=runner.max_positions, parameters=runner.parameters, memory_bytes=_bytes(runner),
+        context=runner.max_positions, parameters=runner.parameters, memory_bytes=weight_bytes(runner),
         device=runner.device, dtype=runner.dtype, folder=source.files, chat=bool(tokenizer.chat_template),
-        learns=source.learns, config=source.config, manner=source.manner,
+        learns=source.learns, config=source.config, manner=source.manner, packs=packs,
     )  # fmt: skip
 
 
@@ -150,10 +158,27 @@ def _weights_explained(name: str, sizes: str) -> Iterator[None]:
         raise
 
 
-def _bytes(runner: Runner) -> int:
+def _compiled(packs: GgufModel, free: float, report: Progress) -> bool:
+    """Whether there is compiled code for packed weights. Kept machine code is waited for. A model that is
+    large, or does not fit memory in float32, waits for compiling; TooLarge where that fails and memory is too
+    small for float32."""
+    need = least_need(4.0 * packs.parameters, packs.config, 4)
+    must = packs.parameters >= WAITS or need.total > free
+    if compile_kernels.kernels() is None and must:
+        report("compiling", 1.0)
+        if not compile_kernels.wait():
+            why = compile_kernels.failure() or "it takes too long"
+            said = f"{need} because its passes cannot be compiled ({why})"
+            model_files.check_memory(packs.name, need.total, free, "cpu", said)
+    elif compile_kernels.kept():
+        compile_kernels.wait(KEPT_SECONDS)
+    return compile_kernels.kernels() is not None
+
+
+def weight_bytes(runner: Runner) -> int:
     """Bytes of a runner's weights; tied ones count once."""
     if isinstance(runner, FusedLlama) and runner.packed is not None:
-        return runner.packed.nbytes
+        return sum(one.nbytes for one in runner.packed.values())
     return sum({one.data_ptr(): one.nbytes for one in runner.weights().values()}.values())
 
 
@@ -170,13 +195,17 @@ def open_source(
     return FolderModel(name, model_files.find(name, hub=hub, progress=progress, free=free, share=share))
 
 
-def _read(source: ModelSource, place: str, dtype: torch.dtype, wide: bool, fast: bool, park: bool) -> Runner:
-    """A runner of weights that are not packed. `wide`: compute in float32."""
+def _read(
+    source: ModelSource, place: str, dtype: torch.dtype, wide: bool, fast: bool, park: bool, compact: bool,
+    rounding: bool,
+) -> Runner:  # fmt: skip
+    """A runner of weights that are not packed. `wide`: compute in float32; `compact`, `rounding`: as in
+    `make_runner`."""
     model = source.weights(dtype)
     model = model.to(place, torch.float32) if wide else model.to(place)
     model = model.eval().requires_grad_(False)
     try:
-        return ParkedModel(model, fast) if park else make_runner(model, fast)
+        return ParkedModel(model, fast) if park else make_runner(model, fast, compact, rounding)
     except ValueError as error:
         raise ModelError(f"{source.name}: {error}") from error
 

@@ -19,7 +19,7 @@ from transformers.cache_utils import (
     DynamicSlidingWindowLayer,
 )
 
-from omnidemo.backends.fused_llama import FusedLlama
+from omnidemo.backends.fused_llama import FusedLlama, form_of
 from omnidemo.backends.runner import Runner, check_ids, overwrite_named
 from omnidemo.decoding.backend import Pass
 from omnidemo.decoding.sampling import as_tensor
@@ -241,11 +241,12 @@ class TransformersCache:
         return self.length
 
 
-def make_runner(model: Any, fast: bool) -> Runner:
-    """The fastest runner for a model of `transformers`. fast: passes may be compiled or recorded. ValueError
-    for a model that can neither draft nor verify. A runner for another family gets its branch here."""
+def make_runner(model: Any, fast: bool, compact: bool = False, rounding: bool = False) -> Runner:
+    """The fastest runner for a model of `transformers`. fast: passes may be compiled or recorded. compact:
+    they read two-byte copies of the weights, where these are exact or `rounding` is allowed. ValueError for a
+    model that can neither draft nor verify. A runner for another family gets its branch here."""
     if FusedLlama.fits(model.config):
-        return FusedLlama(model, fast)
+        return FusedLlama(model, fast, form_of(model, rounding) if compact else "float32")
     runner = TransformersRunner(model)
     check_boundaries(runner)
     return runner

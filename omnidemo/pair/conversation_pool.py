@@ -44,6 +44,7 @@ class Conversations:
         self._runners: WeakSet[Runner] = WeakSet([target])
         self._idle: list[DecodingState] = []
         self.running: list[DecodingState] = []
+        self._former: WeakSet[DecodingState] = WeakSet()  # of another runner
 
     def take(self, ids: Sequence[int], reuse: bool, domain: str, drafter: Runner) -> DecodingState:
         """The idle conversation with the longest common beginning, or a new one; it runs until
@@ -56,6 +57,12 @@ class Conversations:
             state.drafter.read_again(drafter.new_cache())
         self.running.append(state)
         return state
+
+    def change(self, target: Runner) -> None:
+        """Begin with another runner of the target. Idle conversations are dropped, running ones when they
+        end."""
+        self._target, self._idle, self._former = target, [], WeakSet(self.running)
+        self._runners.add(target)
 
     def resume(self, state: DecodingState) -> bool:
         """Take an idle conversation; False where it is not idle any more."""
@@ -91,6 +98,8 @@ class Conversations:
     def give_back(self, state: DecodingState) -> None:
         """End a running conversation and keep it idle; the oldest idle ones are dropped."""
         self.end(state)
+        if state in self._former:
+            return
         self._idle.append(state)
         del self._idle[:-IDLE_CONVERSATIONS]
         while (room := self._most - sum(idle.nbytes for idle in self._idle)) < 0 and len(self._idle) > 1:

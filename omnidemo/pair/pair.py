@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from time import perf_counter, time
 from typing import Any, Literal
@@ -13,6 +14,7 @@ from torch import Tensor
 
 from omnidemo.backends import choice
 from omnidemo.backends.choice import make_backend
+from omnidemo.backends.runner import Runner
 from omnidemo.core.config import GenerationConfig
 from omnidemo.core.config.answer_options import Policy
 from omnidemo.core.records import Agreement, Generation, Prompt, Reading, Round, Trace, drain
@@ -240,6 +242,14 @@ class Pair:
         head, from the next round on."""
         digest = digest_of(weights, head or {})
         self._line(domain).published = (version, weights, head or {}, digest)
+
+    def take_target(self, runner: Runner, nbytes: int) -> None:
+        """Read with another runner of the target, of `nbytes`, and drop idle conversations. Answers that run
+        end with the runner, or the passes, with which they began."""
+        with self._lock:
+            self.target = replace(self.target, runner=runner, memory_bytes=nbytes, packs=None)
+            self.prices.target = self.target
+            self._conversations.change(runner)
 
     def attach(self, store: Store) -> None:
         """Restore the n-gram cache from the store, and keep it there; answers may copy from stored ones

@@ -146,7 +146,7 @@ def _read_of(runner: Runner) -> tuple[float, float]:
 
 
 def _form_of(runner: Runner) -> str:
-    form = runner.passes.form if isinstance(runner, FusedLlama) and runner.passes is not None else "whole"
+    form = runner.form if isinstance(runner, FusedLlama) and runner.passes is not None else "whole"
     threads = getattr(runner, "threads", 0)
     number = arithmetic_of(runner) or str(runner.dtype)
     return f"{runner.parameters} {kind_of(runner)} {form} {number} {threads}"

@@ -10,10 +10,11 @@ from pathlib import Path
 import torch
 
 from omnidemo.backends import compile_kernels
+from omnidemo.backends.choice import waits
 from omnidemo.backends.fused_llama import FusedLlama, pick_threads
 from omnidemo.core.config import DEFAULT, GREEDY, Settings
 from omnidemo.learning.lines.trainer_pool import TrainerPool, Trainers
-from omnidemo.models.load import LanguageModel, load_model
+from omnidemo.models.load import LanguageModel, load_model, weight_bytes
 from omnidemo.models.memory_need import LEARNING
 from omnidemo.models.names import drafter_of, resolve
 from omnidemo.pair.pair import Pair
@@ -40,24 +41,20 @@ def build_pair(
 
     if drafter == DEFAULT:
         drafter = drafter_of(target, settings)
-    small_at = resolve(drafter, settings)
+    small_at, compact = resolve(drafter, settings), settings.compact == "auto"
     # Only the target's weights can stay packed: the drafter's are trained.
     if large is None:
         large_at = resolve(target, settings)
         large = load_model(
-            large_at.where, packed=settings.packed, arithmetic=settings.arithmetic,
+            large_at.where, packed=settings.packed, compact=compact,
             learning=0.0 if settings.training in ("off", "inline") else LEARNING,
             progress=reporter("target", 0.0, 0.6, large_at.name),
             device=settings.device, **settings.loading,
         )  # fmt: skip
     small = load_model(
-        small_at.where, progress=reporter("drafter", 0.6, 0.8, small_at.name), writes=False,
+        small_at.where, progress=reporter("drafter", 0.6, 0.8, small_at.name), writes=False, compact=compact,
         device=str(large.device), **settings.loading,
     )  # fmt: skip
-    if settings.compact == "auto":
-        for model in (small, large):
-            if isinstance(model.runner, FusedLlama):
-                model.runner.compact(rounding=model is small)
     if large.device.type == "cpu":
         # Threads of torch and of a compiled pass spin for a while after their work, on the others' cores.
         shared = isinstance(large.runner, FusedLlama) and large.runner.passes is not None
@@ -65,10 +62,22 @@ def build_pair(
             if isinstance(runner, FusedLlama):
                 runner.threads = settings.threads if shared or runner is large.runner else 1
         torch.set_num_threads(1 if shared else settings.threads or pick_threads(large.parameters))
-        if isinstance(large.runner, FusedLlama) and large.runner.packed is not None:
-            compile_kernels.when_ready(large.runner.drop_float32)
     progress("vocabulary map", 0.8, f"{len(large.vocabulary):,} × {len(small.vocabulary):,} tokens")
-    return make(large, small, **settings.limits)
+    pair = make(large, small, **settings.limits)
+    if waits(large.runner) or waits(small.runner):
+        compile_kernels.when_ready(lambda: use_kernels(pair))
+    return pair
+
+
+def use_kernels(pair: Pair) -> None:
+    """Let the next answers be made by compiled passes; of a GGUF target's packed weights, if it waits for
+    that."""
+    before = runner = pair.target.runner
+    if pair.target.packs is not None:
+        runner = pair.target.packs.packed()
+        assert isinstance(before, FusedLlama)
+        runner.threads = before.threads
+    pair.take_target(runner, weight_bytes(runner))
 
 
 def build_linked_pair(address: str, drafter: str, settings: Settings, progress: StageReport) -> Pair:

@@ -170,7 +170,7 @@ def test_a_restart_restores_cache_adapter_and_history(learnt: Learnt) -> None:
 def test_the_setting_says_whether_weights_take_two_bytes(whose: str, compact: tuple[bool, bool]) -> None:
     pair = build_pair(TARGET, DRAFTER, Settings.model_validate({"device": "cpu", "compact": whose}))
     runners: list[Any] = [pair.target.runner, pair.drafter.runner]
-    assert tuple(runner.passes.form == "bfloat16" for runner in runners) == compact
+    assert tuple(runner.form == "bfloat16" for runner in runners) == compact
     ids = pair.prompt_ids("How much is 18 divided by 6?")
     found = pair.generate(ids, max_new_tokens=24, learn=False).token_ids
     model = AutoModelForCausalLM.from_pretrained(pair.target.folder, dtype=torch.float32)

@@ -69,7 +69,7 @@ def test_and_so_it_is_in_whole_numbers(tmp_path: Path) -> None:
     sizes = {"hidden_size": 128, "intermediate_size": 256, "num_attention_heads": 8}
     path = write_gguf(tmp_path / "m.gguf", tiny_model(**sizes, num_key_value_heads=2), "Q4_1")
     runner = load_model(str(path), device="cpu", packed=True).runner
-    assert isinstance(runner, FusedLlama) and runner.arithmetic == "int8"
+    assert isinstance(runner, FusedLlama) and runner.form == "packed"
     check_against_the_model_itself(runner)
 
 

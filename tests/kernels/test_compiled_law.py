@@ -46,10 +46,8 @@ class Modelled(World):
             model = random_model("llama", rows, seed=rows)
             for weight in model.parameters():
                 weight.data.copy_(weight.data.bfloat16())
-            runner = FusedLlama(model)
+            runner = FusedLlama(model, form="bfloat16" if compact else "float32")
             runner.threads = threads
-            if compact:
-                runner.compact()
             runners.append((runner, TransformersRunner(model)))
 
     def conversation(self, prompt: Sequence[int], limit: int = 1000) -> DecodingState:

@@ -154,8 +154,8 @@ def test_a_pass_that_threads_share(runner: FusedLlama, monkeypatch: pytest.Monke
 
 
 def test_without_compiled_code_the_host_draws(runner: FusedLlama, monkeypatch: pytest.MonkeyPatch) -> None:
-    side = Side(runner, True)
     monkeypatch.setattr("omnidemo.backends.compile_kernels._ready", None)
+    side = Side(runner, True)
     draft = side.draft(NgramExact(), random_trie(0), SamplingParams(0.0), 4)
     assert draft.drafted >= 1 and side.cache.rollouts == 0
 

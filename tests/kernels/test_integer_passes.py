@@ -10,13 +10,13 @@ import pytest
 import torch
 
 from omnidemo import load_pair
-from omnidemo.backends import choice, compile_kernels, compiled_passes
+from omnidemo.backends import compiled_passes
 from omnidemo.backends.call_layout import SPAN
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.core.config import Settings
 from omnidemo.decoding.methods import METHODS, fitting
 from omnidemo.models.load import LanguageModel, load_model
-from tests.kernels.test_packed_passes import TYPES, form, greedy, logits, runner_of, written
+from tests.kernels.test_packed_passes import TYPES, logits, runner_of, written
 from tests.support.integer_pass import in_integers
 from tests.support.models import save
 
@@ -30,7 +30,7 @@ MOST_KL = 5e-3
 
 
 def integers_of(path: Path) -> FusedLlama:
-    runner = load_model(str(path), device="cpu", packed=True, arithmetic="int8").runner
+    runner = load_model(str(path), device="cpu", packed=True).runner
     assert isinstance(runner, FusedLlama)
     return runner
 
@@ -41,7 +41,7 @@ def test_a_row_has_the_bits_that_it_has_alone(
 ) -> None:
     """In a pass of any number of rows, wherever a prompt is cut, by one thread and by two."""
     runner = integers_of(written(tmp_path, kind))
-    assert (form(runner), runner.arithmetic) == ("packed", "int8")
+    assert runner.form == "packed"
     ids = np.random.default_rng(1).integers(0, runner.rows, 120).tolist()
     alone = np.concatenate(logits(runner, [[token] for token in ids]))
     for threads in (1, 2):
@@ -55,20 +55,16 @@ def test_a_row_has_the_bits_that_it_has_alone(
 
 
 @pytest.mark.parametrize("kind", TYPES)
-def test_it_is_near_float32_and_what_torch_computes_is_nearer(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_is_near_float32_and_what_torch_computes_is_nearer(kind: str, tmp_path: Path) -> None:
     path = written(tmp_path, kind)
-    plain, runner = runner_of(path), integers_of(path)
+    plain, runner = runner_of(path, packed=False), integers_of(path)
     ids = np.random.default_rng(2).integers(0, runner.rows, 40).tolist()
     wanted, found = (np.concatenate(logits(one, [ids])) for one in (plain, runner))
-    monkeypatch.setattr(compile_kernels, "_ready", None)
-    meanwhile = np.concatenate(logits(runner, [ids]))  # as long as it is being compiled
-    assert runner.arithmetic == "float32" and choice.arithmetic_of(runner) == ""
-    assert np.abs(meanwhile - wanted).max() < 1e-4 * np.abs(wanted).max()
     assert runner.packed is not None
-    runner.fast, runner._whole = False, in_integers(runner._held(), runner.packed.weights)
-    by_torch = np.concatenate(logits(runner, [ids[:30], ids[30:]]))
+    torchs = plain.by_torch()
+    torchs.form = "packed"  # with keys and values in float16
+    torchs._whole = in_integers(torchs.whole, runner.packed)
+    by_torch = np.concatenate(logits(torchs, [ids[:30], ids[30:]]))
     moved, torn = (np.median(np.abs(one - found).max(-1)) for one in (wanted, by_torch))
     assert 1e-4 < moved / np.abs(wanted).max() < 0.05, "another arithmetic"
     # Sums of norms and attention are in another order. Where that makes an activation, a key or a value round
@@ -76,34 +72,10 @@ def test_it_is_near_float32_and_what_torch_computes_is_nearer(
     assert torn < 0.5 * moved
 
 
-def test_new_weights_are_multiplied_in_float32(tmp_path: Path) -> None:
-    path = written(tmp_path, "Q4_K")
-    runner = integers_of(path)
-    copy = runner.copy()
-    assert copy.arithmetic == "int8" and greedy(copy, 20) == greedy(runner, 20)
-    name = "model.layers.0.mlp.up_proj.weight"
-    runner.overwrite({name: runner.weights()[name] * 1})
-    assert (form(runner), runner.arithmetic) == ("float32", "float32")
-    assert greedy(runner, 20) == greedy(runner_of(path, packed=False), 20)
-    copy.compact(rounding=True)
-    assert (form(copy), copy.arithmetic) == ("bfloat16", "float32")
-
-
-def test_the_arithmetic_is_told(tmp_path: Path) -> None:
-    path = written(tmp_path, "Q4_1")
-    plain = runner_of(path)
-    assert choice.described(target=plain)["target_arithmetic"] == "float32"
-    assert choice.arithmetic_of(plain) == ""
-    runner = integers_of(path)
-    assert choice.described(target=runner)["target_arithmetic"] == "int8"
-    assert choice.arithmetic_of(runner) == "int8"
-    assert "int8" in choice.conditions_of(runner, "auto", "digest")
-
-
 @pytest.mark.parametrize("kind", TWO_BYTES)
 def test_files_of_two_bytes_stay_in_float32(kind: str, tmp_path: Path) -> None:
     runner = integers_of(written(tmp_path, kind))
-    assert runner.arithmetic == "float32"
+    assert runner.form == "float32"
 
 
 def test_activations_that_are_no_numbers_make_no_logits(tmp_path: Path) -> None:
@@ -165,10 +137,7 @@ def log_probs(model: LanguageModel, ids: list[int]) -> np.ndarray[Any, Any]:
 
 def near_float32(path: Path, positions: int) -> None:
     """On real text: what int8 expects is what float32 expects, within the bound of the project."""
-    plain, other = (
-        load_model(str(path), device="cpu", packed=True, arithmetic=one) for one in ("float32", "int8")
-    )
-    assert isinstance(other.runner, FusedLlama) and other.runner.arithmetic == "int8"
+    plain, other = (load_model(str(path), device="cpu", packed=one) for one in (False, True))
     text = "\n".join((ROOT / name).read_text("utf-8") for name in ("README.md", "docs/kernels.md"))
     ids = plain.tokenizer.encode(text)[: positions + 1]
     wanted, found = (log_probs(model, ids[:positions]) for model in (plain, other))

@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 
 from omnidemo.backends import compiled_passes
-from omnidemo.backends.fused_llama import FusedLlama
-from omnidemo.models.load import load_model
-from tests.kernels.test_packed_passes import TYPES, logits, written
+from tests.kernels.test_packed_passes import TYPES, logits, runner_of, written
 
 COMPANY, WINDOW, ROWS = 16, 125, 10_000
 
@@ -27,15 +25,14 @@ def cut(rng: np.random.Generator, count: int) -> Iterator[slice]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("arithmetic", ["int8", "float32"])
+@pytest.mark.parametrize("packed", [True, False])
 @pytest.mark.parametrize("kind", TYPES)
 def test_no_bit_differs_in_ten_thousand_rows(
-    kind: str, arithmetic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, packed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By one thread and by two, for each form of weights and each arithmetic."""
-    file = str(written(tmp_path, kind))
-    runner = load_model(file, device="cpu", packed=True, arithmetic=arithmetic).runner  # type: ignore[arg-type]
-    assert isinstance(runner, FusedLlama) and runner.arithmetic == arithmetic
+    """By one thread and by two, for each form of packed weights and in float32."""
+    runner = runner_of(written(tmp_path, kind), packed)
+    assert (runner.form == "packed") == packed
     rng, differing, rows = np.random.default_rng(7), 0, 0
 
     def by_threads(threads: int) -> None:

@@ -14,7 +14,8 @@ from transformers.cache_utils import DynamicCache
 
 from lab.equality.tiny import ARCHITECTURES
 from omnidemo.backends import compile_kernels, compiled_passes, fused_llama
-from omnidemo.backends.fused_llama import FusedLlama
+from omnidemo.backends.compiled_passes import Form
+from omnidemo.backends.fused_llama import FusedLlama, form_of
 from omnidemo.models.transformers_runner import TransformersRunner, check_cache, context_limit
 from tests.support.runners import LEAN, VOCABULARY, close, make, reference, some_ids
 
@@ -165,11 +166,10 @@ def test_lean_greedy_answers_are_those_of_transformers(
     if "shared" in products:
         monkeypatch.setattr(compiled_passes, "WORTH_SHARING", 0)
     rounded = "two bytes" in products
-    runner = FusedLlama(of_two_bytes(make(shape)) if rounded else make(shape))
+    model = of_two_bytes(make(shape)) if rounded else make(shape)
+    runner = FusedLlama(model, form=form_of(model, rounding=False))
     runner.threads = 4
-    if rounded:
-        runner.compact()
-    assert two_bytes(runner) == rounded
+    assert runner.form == ("bfloat16" if rounded else "float32")
     wanted = answer_of_transformers(shape, rounded)
     assert greedy(runner.new_cache()) == wanted
     assert len(set(wanted)) > 3  # not one token again and again
@@ -198,9 +198,7 @@ def test_weights_of_two_bytes_say_what_those_of_four_say(
         monkeypatch.setattr(compile_kernels, "_ready", None)
     model, ids = of_two_bytes(make(shape)), some_ids(60)
     before = {name: weight.clone() for name, weight in model.named_parameters()}
-    runner = FusedLlama(model)
-    runner.compact()
-    assert two_bytes(runner)
+    runner = FusedLlama(model, form="bfloat16")
     wanted = reference(model, ids)
     cache = runner.new_cache()
     at = 0
@@ -220,12 +218,11 @@ def test_shared_passes_are_those_of_one_thread(
 ) -> None:
     monkeypatch.setattr(compiled_passes, "WORTH_SHARING", 0)
     monkeypatch.setattr(compiled_passes, "CHUNK", 17)  # so that a prompt is read in several
-    runner, ids = FusedLlama(of_two_bytes(make(shape))), some_ids(40)
+    form: Form = "bfloat16" if two_bytes else "float32"
+    runner, ids = FusedLlama(of_two_bytes(make(shape)), form=form), some_ids(40)
 
     def read(threads: int) -> list[torch.Tensor]:
         runner.threads = threads
-        if two_bytes:
-            runner.compact()
         cache = runner.new_cache()
         found = [
             cache.forward(ids[at : at + size], size).logits
@@ -260,19 +257,10 @@ def test_answers_that_are_given_at_once_share_no_piece(monkeypatch: pytest.Monke
             assert all(close(one, other) for one, other in zip(pool.map(read, range(8)), wanted, strict=True))
 
 
-def two_bytes(runner: FusedLlama) -> bool:
-    assert runner.passes is not None
-    return runner.passes.form == "bfloat16"
-
-
 def test_rounding_follows_new_weights_and_copies() -> None:
-    runner, ids = FusedLlama(make("llama")), some_ids(12)
-    assert not two_bytes(runner)
-    exact = runner.new_cache().forward(ids, 5).logits
-    runner.compact()
-    assert not two_bytes(runner)
-    runner.compact(rounding=True)
-    assert two_bytes(runner)
+    ids = some_ids(12)
+    exact = FusedLlama(make("llama")).new_cache().forward(ids, 5).logits
+    runner = FusedLlama(make("llama"), form="bfloat16")
     rounded = runner.new_cache().forward(ids, 5).logits
     assert close(rounded, exact, 0.1) and not close(rounded, exact, 1e-4)
     copy = runner.copy()
@@ -280,7 +268,7 @@ def test_rounding_follows_new_weights_and_copies() -> None:
     other = make("llama")
     new = {"model.layers.1.mlp.up_proj.weight": other.model.layers[1].mlp.up_proj.weight.detach() + 0.3}
     copy.overwrite(new)
-    assert two_bytes(copy)
+    assert copy.form == "bfloat16"
     after = copy.new_cache().forward(ids, 5).logits
     assert not close(after, rounded, 1e-2)
     other.load_state_dict(
@@ -292,24 +280,23 @@ def test_rounding_follows_new_weights_and_copies() -> None:
     assert close(runner.new_cache().forward(ids, 5).logits, rounded)
 
 
-def test_weights_that_need_four_bytes_keep_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = of_two_bytes(make("llama"))
-    runner, ids = FusedLlama(model), some_ids(12)
-    assert not two_bytes(runner)  # unless asked for
-    runner.compact()
-    assert two_bytes(runner)
-    runner.overwrite(
-        {"model.layers.1.mlp.up_proj.weight": model.model.layers[1].mlp.up_proj.weight.detach() * 1.01}
-    )
-    assert not two_bytes(runner)
-    assert close(runner.new_cache().forward(ids, 5).logits, reference(model, ids)[-5:])
-    half = FusedLlama(make("llama").to(torch.bfloat16))
-    half.compact(rounding=True)
-    assert half.passes is None
+def test_the_form_is_that_of_fewest_bytes_which_memory_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    exact, plain = of_two_bytes(make("llama")), make("llama")
+    assert [form_of(exact, False), form_of(plain, False), form_of(plain, True)] == [
+        "bfloat16", "float32", "bfloat16",
+    ]  # fmt: skip
+    half = make("llama").to(torch.bfloat16)
+    assert form_of(half, True) == "float32" and FusedLlama(half).passes is None
     monkeypatch.setattr(fused_llama, "free_memory", lambda: 1000)
-    large = FusedLlama(make("llama"))
-    large.compact(rounding=True)
-    assert not two_bytes(large)
+    assert form_of(plain, True) == "float32"
+
+
+def test_a_runner_by_torch_reads_the_same_weights() -> None:
+    runner, ids = FusedLlama(make("qwen2"), form="bfloat16"), some_ids(30)
+    other = runner.by_torch()
+    assert other.passes is None and runner.passes is not None
+    assert close(other.new_cache().forward(ids, 5).logits, runner.new_cache().forward(ids, 5).logits)
+    assert all(one is runner.whole.named[name] for name, one in other.weights().items())
 
 
 @pytest.mark.parametrize("shape", LEAN)
@@ -326,7 +313,7 @@ def test_lean_in_bfloat16(shape: str) -> None:
 def test_lean_holds_the_weights_once() -> None:
     model = make("qwen2")
     runner = FusedLlama(model)
-    fused = runner.layers[0].qkv.weight
+    fused = runner.whole.layers[0].qkv.weight
     assert (
         model.model.layers[0].self_attn.k_proj.weight.untyped_storage().data_ptr()
         == fused.untyped_storage().data_ptr()

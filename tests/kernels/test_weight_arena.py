@@ -39,16 +39,16 @@ def test_a_model_in_one_piece_is_copied_saved_and_overwritten(shape: str, tmp_pa
     with torch.inference_mode():
         wanted = model(torch.tensor([ids])).logits[0]
     runner = FusedLlama(model)
-    places = [weight.data_ptr() for weight in runner.matrices()]
-    assert places == sorted(places) and places[-1] + runner.head.weight.nbytes - places[
+    places = [weight.data_ptr() for weight in runner.whole.matrices()]
+    assert places == sorted(places) and places[-1] + runner.whole.head.weight.nbytes - places[
         0
     ] <= 4 * runner.parameters + LINE * len(places)
     copy = runner.copy()
     with torch.no_grad():
         for name, weight in runner.weights().items():
             assert torch.equal(weight, copy.weights()[name]), name
-        copy.layers[0].out.weight.zero_()
-    assert not torch.equal(copy.layers[0].out.weight, runner.layers[0].out.weight)
+        copy.whole.layers[0].out.weight.zero_()
+    assert not torch.equal(copy.whole.layers[0].out.weight, runner.whole.layers[0].out.weight)
     assert close(runner.new_cache().forward(ids, len(ids)).logits, wanted, 1e-4)
     assert not close(copy.new_cache().forward(ids, len(ids)).logits, wanted, 1e-4)
     copy.overwrite(runner.weights())

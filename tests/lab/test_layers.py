@@ -112,12 +112,10 @@ def test_packed_weights_are_those_of_the_file_and_their_products_are_numpys(pack
     runner: Any = load_model(str(packed), device="cpu", packed=True).runner
     reference = open_source(str(packed)).weights(torch.float32).eval()
     found = reports(runner, reference)
-    assert [one.passes for one in found] == [
-        f"packed weights, {arithmetic}" for arithmetic in ("float32", "int8")
-    ]
-    assert not any(one.different for one in found) and found[0].parts > found[1].parts > 20
+    assert [one.passes for one in found] == ["packed weights"]
+    assert not found[0].different and found[0].parts > 20
     name = "model.layers.1.self_attn.v_proj.weight"
-    matrix = runner.packed.weights[name]
+    matrix = runner.packed[name]
     assert isinstance(matrix, PackedMatrix)
     matrix.records["blocks"]["numbers"][0, 0, 0, 0, 5] *= 2  # the scale of a block of one row
     found = reports(runner, reference)
@@ -125,14 +123,13 @@ def test_packed_weights_are_those_of_the_file_and_their_products_are_numpys(pack
     assert first.part == name and first.most == pytest.approx(
         np.abs(matrix.values() - reference.get_parameter(name).detach().numpy()).max()
     )
-    assert found[1].different == [] or found[1].different[0].part.startswith("model.layers.1")
 
 
 def test_the_command_says_what_it_found(folder: str, packed: Path, lab_cli: Cli) -> None:
     for target in ("bundled/large", folder, packed):
         found = lab_cli("layers", "--target", target)
         assert found.code == 0 and "parts have the reference's numbers, at most" in found.out, found
-    assert found.out.count("\n") == 2, "one line for each arithmetic"
+    assert found.out.count("\n") == 1
 
 
 def test_a_target_without_compiled_passes_is_refused(tmp_path: Path, lab_cli: Cli) -> None:

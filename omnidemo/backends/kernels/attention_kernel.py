@@ -24,9 +24,10 @@ from numpy.typing import NDArray
 
 from omnidemo.backends.call_layout import SPAN, Array, Cache
 from omnidemo.backends.kernels import examples, gemm
-from omnidemo.backends.kernels.gemm import FIVE, FOUR, INDEX, LANES, ONE, REALS, SIX, THREE, TWO, WIDE, spread
+from omnidemo.backends.kernels.gemm import FIVE, FOUR, INDEX, LANES, ONE, REAL, REALS, SIX, THREE, TWO, WIDE
+from omnidemo.backends.kernels.integer.sets import spread
 from omnidemo.backends.kernels.outlined import intrinsic, outlined
-from omnidemo.backends.kernels.packed_tiles import HALF, float16
+from omnidemo.backends.kernels.packed_blocks import HALF, float16, real
 from omnidemo.backends.kernels.rows_kernel import compiled, exponential, int64, top
 from omnidemo.backends.kernels.work_queue import pointer
 
@@ -218,21 +219,6 @@ def mix_rest(weights: Array, values: Lines, begin: int, out: Array) -> None:
             out[row, i] = total
 
 
-@intrinsic
-def real(typing: Any, value: Any) -> Any:
-    """A number of a cache in float32."""
-
-    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        if signature.args[0] == types.float32:
-            return arguments[0]
-        one = ir.VectorType(ir.IntType(16), 1)
-        first = ir.IntType(32)(0)
-        bits = builder.insert_element(ir.Constant(one, ir.Undefined), arguments[0], first)
-        return builder.extract_element(float16(builder, bits, HALF), first)
-
-    return types.float32(value), code
-
-
 @compiled
 def mix_strip(weights: Array, values: Lines, column: int, vectors: Any, out: Array) -> None:
     size = len(weights)
@@ -277,7 +263,9 @@ def mix_tile(typing: Any, weights: Any, rows: Any, values: Any, column: Any, vec
             ]
             loaded = loaded if number == 4 else [float16(builder, bits, HALF) for bits in loaded]
             for place, totals in zip(rows_of, sums, strict=True):
-                weight = spread(builder, builder.gep(place, [builder.mul(p, INDEX(4))]))
+                at = builder.gep(place, [builder.mul(p, INDEX(4))])
+                weight = builder.load(builder.bitcast(at, REAL.as_pointer()), align=4)
+                weight = spread(builder, weight, LANES)
                 for some, total in zip(loaded, totals, strict=True):
                     builder.store(gemm._multiply_add(builder, some, weight, builder.load(total)), total)
         for row, totals in enumerate(sums):

@@ -7,7 +7,7 @@ import numpy as np
 from numba import njit
 
 from omnidemo.backends.call_layout import Draft, Scores, Text
-from omnidemo.backends.kernels.acceptance_kernel import judge_given
+from omnidemo.backends.kernels.acceptance_kernel import judge_own
 from omnidemo.backends.kernels.draft import roll_out
 from omnidemo.backends.kernels.examples import (
     CHOICE,
@@ -28,7 +28,6 @@ from omnidemo.backends.kernels.memory.copies import enter
 from omnidemo.backends.kernels.noise_kernel import noise, race
 from omnidemo.backends.kernels.rows_kernel import (
     block_sums,
-    inverse_cdf,
     inverse_cdf_by,
     softmax_,
     softmax_given,
@@ -41,16 +40,15 @@ from omnidemo.decoding.sources.text_index import TextIndex
 
 count = njit(cache=True, error_model="numpy", nogil=True)(ngram_table.count)
 ENTRIES = (
-    token_prob, inverse_cdf, block_sums, inverse_cdf_by, softmax_given, softmax_, distribution, noise, race,
+    token_prob, block_sums, inverse_cdf_by, softmax_given, softmax_, distribution, noise, race,
     forward, run_worker, roll_out,
-    judge_given, follow, count, enter, chain, learn_chain,
+    judge_own, follow, count, enter, chain, learn_chain,
 )  # fmt: skip
 
 
 def compile_all() -> None:
     """Compile all entry points for their types; with kept machine code this takes a moment."""
     token_prob(zeros(1), 0)
-    inverse_cdf(np.ones(1, np.float32), 0.5)
     block_sums(zeros(1), np.zeros(1))
     inverse_cdf_by(np.ones(1, np.float32), np.ones(1), 0.5)
     softmax_given(zeros(1), 0.0, 1.0, 1.0, zeros(1))
@@ -62,7 +60,7 @@ def compile_all() -> None:
     draft = Draft(zeros(2, 1), zeros(2, 4), whole(3, 2), np.zeros(1), zeros(1, 1))
     roll_out(WORKERS, SIDE, RULE, 1, 1, CHOICE, whole(1), STOP, draft)
     scores = Scores(zeros(2, 1), zeros(2, 4), np.ones((2, 4), np.float32))
-    judge_given(whole(1), scores.logits, scores.stats, CHOICE, Text(SEEN, whole(1)), np.zeros(1), np.zeros(2))
+    judge_own(whole(1), scores.logits, scores.stats, CHOICE, Text(SEEN, whole(1)), np.zeros(1), np.zeros(2))
     keys, weights, ages, kept, counts = Continuations(0).arrays
     follow(keys, weights, kept, counts, 1, whole(1 + ngram_table.LONGEST), np.zeros(1), whole(1))
     count(keys, weights, ages, kept, counts, 1, whole(1), 0, 0)

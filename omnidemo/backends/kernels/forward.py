@@ -57,7 +57,7 @@ from omnidemo.backends.kernels.layers import (
 from omnidemo.backends.kernels.outlined import outlined
 from omnidemo.backends.kernels.rows_kernel import FAST, append, compiled, int64
 from omnidemo.backends.kernels.work_queue import add, look, next_task, offer, pointer, sched_yield
-from omnidemo.backends.packed_forms import COLUMNS, INT8
+from omnidemo.backends.packed_forms import BFLOAT16, COLUMNS
 from omnidemo.backends.thread_pool import (
     AWAKE,
     BUSY,
@@ -165,9 +165,9 @@ def run_rows(workers: Workers, kind: int, matrices: Whole, x: Array, quantized: 
 
 @compiled
 def quantize(queue: Queue, matrices: Whole, x: Array, out: Array) -> None:
-    """Quantize the input of a product, once for all its matrices, if one of them needs that."""
+    """Quantize the input of a product, once for all its matrices, if one of them is packed."""
     for which in range(len(matrices)):
-        if matrices[which, FORM] >= INT8:
+        if matrices[which, FORM] > BFLOAT16:
             queue[QUANTIZED] = out.ctypes.data
             quantize_rows(x, int64(out.ctypes.data))
             return

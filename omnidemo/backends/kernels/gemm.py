@@ -30,7 +30,7 @@ MOST = 6 if WIDE else 3  # rows whose sums fit into the registers
 TOGETHER = 3  # strips that are multiplied with the same weights one after the other
 AHEAD = 4096  # bytes between what is multiplied and what is fetched
 BYTE, INDEX, REAL = cgutils.voidptr_t, ir.IntType(64), ir.FloatType()
-WORDS, REALS = (ir.VectorType(kind, LANES) for kind in (ir.IntType(32), ir.FloatType()))
+REALS = ir.VectorType(REAL, LANES)
 ONE, TWO, THREE, FOUR, FIVE, SIX = ((0,) * size for size in range(1, 7))  # numbers of rows, as types
 
 
@@ -226,16 +226,6 @@ def _function(module: Any, name: str, *kinds: Any) -> tuple[Any, Any]:
     function.linkage = "internal"
     function.attributes.add("noinline")
     return function, ir.IRBuilder(function.append_basic_block())
-
-
-def spread(builder: Any, place: Any) -> Any:
-    """A float32 in all lanes."""
-    return everywhere(builder, builder.load(builder.bitcast(place, REAL.as_pointer()), align=4), REALS)
-
-
-def everywhere(builder: Any, value: Any, kind: Any) -> Any:
-    first = builder.insert_element(ir.Constant(kind, ir.Undefined), value, ir.IntType(32)(0))
-    return builder.shuffle_vector(first, ir.Constant(kind, ir.Undefined), ir.Constant(WORDS, [0] * LANES))
 
 
 multiply_float32 = outlined(multiply, examples.WEIGHT, examples.WEIGHT, examples.ROWS)

@@ -15,10 +15,10 @@ from omnidemo.backends.call_layout import Array, Cache, Whole
 from omnidemo.backends.kernels.attention_kernel import PART, Queries, attend, put, rotate, write
 from omnidemo.backends.kernels.gemm import multiply_bfloat16, multiply_float32
 from omnidemo.backends.kernels.integer.products import multiply_integers
-from omnidemo.backends.kernels.packed_gemm import SIZES, Records, multiply_records, unpack_one
+from omnidemo.backends.kernels.packed_blocks import SIZES, Records, look_up_row
 from omnidemo.backends.kernels.rows_kernel import append, compiled, exponential, int64, write_stats
 from omnidemo.backends.kernels.work_queue import pointer
-from omnidemo.backends.packed_forms import BFLOAT16, COLUMNS, FLOAT32, INT8
+from omnidemo.backends.packed_forms import BFLOAT16, COLUMNS, FLOAT32
 from omnidemo.backends.packed_forms import ROWS as RECORD_ROWS
 from omnidemo.backends.thread_pool import WORK, Queue
 
@@ -65,10 +65,8 @@ def multiply_rows(matrix: Whole, begin: int, end: int, x: Read, out: Rows) -> No
         multiply_float32(carray(pointer(address), (n, k), np.float32), rows, made)
     elif form == BFLOAT16:
         multiply_bfloat16(carray(pointer(address), (n, k), np.uint16), rows, made)
-    elif form < INT8:
-        multiply_records(Records(form, address, n, k // COLUMNS), rows, made)
     else:
-        multiply_integers(Records(form - INT8, address, n, k // COLUMNS), x.quantized, made)
+        multiply_integers(Records(form, address, n, k // COLUMNS), x.quantized, made)
 
 
 @compiled
@@ -78,7 +76,7 @@ def place_of(matrix: Whole, row: int, k: int) -> int:
         return matrix[ADDRESS] + 4 * k * row
     if matrix[FORM] == BFLOAT16:
         return matrix[ADDRESS] + 2 * k * row
-    return matrix[ADDRESS] + row // RECORD_ROWS * (k // COLUMNS) * SIZES[matrix[FORM] % INT8]
+    return matrix[ADDRESS] + row // RECORD_ROWS * (k // COLUMNS) * SIZES[matrix[FORM]]
 
 
 @compiled
@@ -88,7 +86,7 @@ def look_up(matrix: Whole, row: int, out: Array) -> None:
     if matrix[FORM] == FLOAT32:
         append(out, int64(0), carray(pointer(place_of(matrix, row, k)), k, np.float32))
     else:
-        unpack_one(Records(matrix[FORM], matrix[ADDRESS], matrix[COUNT], k // COLUMNS), row, out)
+        look_up_row(Records(matrix[FORM], matrix[ADDRESS], matrix[COUNT], k // COLUMNS), row, out)
 
 
 @compiled

@@ -57,15 +57,6 @@ def token_prob(row: NDArray[np.float32], token: int) -> Any:
 
 
 @compiled
-def inverse_cdf(probs: NDArray[np.float32], uniform: float) -> Any:
-    """The first token at which the running sum of `probs` [V] exceeds `uniform` in [0, 1) times the whole;
-    never one of probability 0."""
-    sums = np.empty((len(probs) + BLOCK - 1) // BLOCK)
-    block_sums(probs, sums)
-    return inverse_cdf_by(probs, sums, uniform)
-
-
-@compiled
 def block_sums(probs: NDArray[np.float32], sums: NDArray[np.float64]) -> None:
     """The running sums [V / BLOCK] at the end of each block."""
     whole: Any = 0.0
@@ -85,6 +76,7 @@ def block_sums(probs: NDArray[np.float32], sums: NDArray[np.float64]) -> None:
 
 @compiled
 def inverse_cdf_by(probs: NDArray[np.float32], sums: NDArray[np.float64], uniform: float) -> Any:
+    """`row_ops.inverse_cdf_by`."""
     last = len(sums) - 1
     aim, drawn, block = uniform * sums[last], 0, 0
     while last > 0 and sums[last - 1] == sums[last]:

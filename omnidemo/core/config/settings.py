@@ -76,8 +76,9 @@ class Settings(LearningSettings):
         "Whether CPU passes read fewer bytes (Llama shapes): a drafter's weights are rounded to bfloat16, a"
         " target's are read as its GGUF file packs them, else in bfloat16 where that is exact.")
     arithmetic: Arithmetic = Field(ARITHMETIC, description=
-        "How a target on a CPU multiplies weights that its GGUF file packs: in float32; or in int8, with"
-        " activations of eight bits, which is faster and moves its probabilities a little.")
+        "How a target on a CPU multiplies weights that its GGUF file packs: int8 reads them as they are"
+        " packed, with activations of eight bits, which moves its probabilities a little; float32 makes the"
+        " file's values of them, and takes four bytes for each weight and more time.")
     threads: int = Field(0, ge=0, le=MOST_THREADS, description=
         "CPU threads of a forward pass; 0 picks the cores, up to 8, or by the model's size where torch"
         " computes.")
@@ -223,9 +224,9 @@ class Settings(LearningSettings):
 
     @property
     def packed(self) -> bool:
-        """Whether a target's passes on a CPU read a GGUF file's packed weights."""
+        """Whether a target's passes on a CPU read a GGUF file's packed weights, in int8."""
         wide = self.backend == "reference" or self.dtype not in ("auto", "float32")
-        return self.compact == "auto" and not wide
+        return self.arithmetic == "int8" and self.compact == "auto" and not wide
 
     def policy(self, likely: bool = False) -> Policy:
         """The draft policy of an answer that names none. `auto` drafts only where that is faster by its

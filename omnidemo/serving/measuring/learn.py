@@ -98,7 +98,7 @@ class State:
 def need(runner: FusedLlama, threads: int) -> int:
     """Bytes of keys and values beside the model."""
     numbers = int(np.prod(runner.buffer_size(POSITIONS)))
-    return threads * (ROWS + 1) * numbers * (2 if runner.arithmetic == "int8" else 4)
+    return threads * (ROWS + 1) * numbers * (2 if runner.form == "packed" else 4)
 
 
 def default_prompts() -> list[str]:

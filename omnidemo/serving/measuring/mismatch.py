@@ -3,25 +3,26 @@ temperatures and seeds."""
 
 from __future__ import annotations
 
+import gc
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import islice, product
-from time import perf_counter
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from omnidemo.backends import choice, compile_kernels
-from omnidemo.backends.compiled_passes import CompiledPasses
 from omnidemo.backends.fused_llama import FusedLlama
-from omnidemo.core.config import Arithmetic, Settings
+from omnidemo.core.config import Settings
 from omnidemo.core.records import Generation, Token
 from omnidemo.decoding.contexts import common_prefix
 from omnidemo.decoding.methods import METHODS, fitting, make_method
 from omnidemo.decoding.row_ops import noise
 from omnidemo.decoding.sampling import as_tensor
+from omnidemo.models.load import LanguageModel, load_model
+from omnidemo.models.names import resolve
 from omnidemo.pair.pair import Pair
 from omnidemo.serving.measuring.report_tables import Stage
 from omnidemo.serving.pair_loading import build_measured_pair
@@ -64,8 +65,8 @@ class Mismatch:
 @dataclass(frozen=True, slots=True)
 class Report:
     """`answers` were compared, with `tokens` reference tokens. `different` of them differ, the first at
-    `first`; `near_ties` others part where rounding decides. For a packed target also: `seconds` that the
-    reference took to load it in float32, and `company`, `differing` by arithmetic."""
+    `first`; `near_ties` others part where rounding decides. `company`: the numbers of a packed target's
+    logits that depend on other rows; None for other targets."""
 
     backend: str
     answers: int
@@ -73,24 +74,18 @@ class Report:
     different: int = 0
     first: Mismatch | None = None
     near_ties: int = 0
-    seconds: float | None = None
-    company: Mapping[Arithmetic, int] = field(default_factory=dict)
+    company: int | None = None
 
     @property
     def passed(self) -> bool:
-        return self.first is None and not any(self.company.values())
+        return self.first is None and not self.company
 
     def lines(self) -> list[str]:
         """The report as lines for people."""
-        if self.seconds is None:
+        if self.company is None:
             return self._found()
-        took = f"The reference was loaded in float32 in {self.seconds:.1f} s"
-        rows = f"A row of logits alone and among up to {MOST}"
-        said = [
-            f"{rows} in {arithmetic}: {f'{count:,} numbers differ' if count else 'the same bits'}."
-            for arithmetic, count in self.company.items()
-        ]
-        return [*self._found(), f"{took}; {self.backend} reads the target as its file packs it.", *said]
+        said = f"{self.company:,} numbers differ" if self.company else "the same bits"
+        return [*self._found(), f"A row of logits alone and among up to {MOST} in int8: {said}."]
 
     def _found(self) -> list[str]:
         first = self.first
@@ -127,16 +122,44 @@ def check(
     """Answer every prompt by every method (none given: all that serve the pair) at every temperature, on the
     reference and on the backend of the settings; above temperature 0 by those that a seed couples, for others
     have no scores that say what rounding decides. Yield a `Stage` and the report so far after each
-    comparison.
+    comparison. Both compute in float32 with the same weights. After that a packed target is loaded in their
+    place, and a row is compared alone and among others.
 
-    The n-gram cache is full, so that n-grams are merged, and nothing is learned. Both pairs are in memory.
-    ValueError, one sentence, for a method that cannot serve the pair and as in `load_pair`.
+    The n-gram cache is full, so that n-grams are merged, and nothing is learned. ValueError, one sentence,
+    for a method that cannot serve the pair and as in `load_pair`.
     """
     if settings.backend == "reference":
         raise ValueError("the reference cannot be checked against itself; set OMNIDEMO_BACKEND=auto")
-    began = perf_counter()
-    reference = _pair(settings.model_copy(update={"backend": "reference"}))
-    seconds = perf_counter() - began
+    report = Report("", 0, 0)
+    for found in _answers(settings, methods, temperatures, tokens, prompts):
+        report = found if isinstance(found, Report) else report
+        yield found
+    if settings.packed:
+        gc.collect()  # a pair is a reference cycle
+        target = load_model(
+            resolve(settings.target, settings).where, packed=True, device=settings.device, **settings.loading
+        )
+        if isinstance(target.runner, FusedLlama) and target.runner.packed is not None:
+            yield Stage("rows in int8", 0, 1)
+            ids = target.tokenizer.encode("\n".join(prompts))
+            yield replace(report, company=differing(target.runner, ids))
+            yield Stage("rows in int8", 1, 1)
+
+
+def _answers(
+    settings: Settings,
+    methods: Sequence[str],
+    temperatures: Sequence[float],
+    tokens: int,
+    prompts: Sequence[str],
+) -> Iterator[Stage | Report]:
+    """The answers of `check`."""
+    other = build_measured_pair(
+        settings.target, settings.drafter, settings.model_copy(update={"arithmetic": "float32"})
+    )
+    reference = Pair(_by_torch(other.target), _by_torch(other.drafter), **settings.limits)
+    for pair in (reference, other):
+        pair.fill_cache()
     names = [make_method(name, reference.map).name for name in methods] or fitting(reference.map)
     cases: list[Case] = [
         {"prompt": text, "method": name, "temperature": heat, "seed": seed}
@@ -148,14 +171,12 @@ def check(
     options: dict[str, Any] = {
         "max_new_tokens": tokens, "draft_length": settings.draft_length, "learn": False, "reuse": False,
     }  # fmt: skip
-    other = _pair(settings)
     backend = choice.backend_of(other.target.runner, other.drafter.runner)
     if backend == "reference":
         raise ValueError("nothing here is faster than the reference; choose a model of Llama, Qwen2 or Qwen3")
     if backend == "cpu" and not compile_kernels.wait():
         raise ValueError(f"the passes cannot be compiled here: {compile_kernels.failure()}")
-    packed = getattr(other.target.runner, "packed", None) is not None
-    report = Report(backend, 0, 0, seconds=seconds if packed else None)
+    report = Report(backend, 0, 0)
     yield Stage("answers", 0, len(cases))
     for count, case in enumerate(cases, 1):
         right = reference.generate(**case, **options)
@@ -168,14 +189,12 @@ def check(
         )  # fmt: skip
         yield report
         yield Stage("answers", count, len(cases))
-    runner = other.target.runner
-    if isinstance(runner, FusedLlama) and runner.packed is not None:
-        ids, every = other.target.tokenizer.encode("\n".join(prompts)), get_args(Arithmetic)
-        for count, one in enumerate(every):
-            yield Stage("rows in each arithmetic", count, len(every))
-            report = replace(report, company={**report.company, one: differing(runner, ids, one)})
-            yield report
-        yield Stage("rows in each arithmetic", len(every), len(every))
+
+
+def _by_torch(model: LanguageModel) -> LanguageModel:
+    """The same weights, with passes that torch computes."""
+    runner = model.runner
+    return replace(model, runner=runner.by_torch()) if isinstance(runner, FusedLlama) else model
 
 
 def parting(reference: Pair, case: Case, wanted: Generation, got: Generation) -> Mismatch | None:
@@ -196,16 +215,12 @@ def parting(reference: Pair, case: Case, wanted: Generation, got: Generation) ->
     return Mismatch(case, position, first, second, logits, gap)
 
 
-def differing(runner: FusedLlama, ids: Sequence[int], arithmetic: Arithmetic) -> int:
+def differing(runner: FusedLlama, ids: Sequence[int]) -> int:
     """How many logits of a packed target have other bits in passes of 1, 2, … MOST rows, as far as the window
     reaches, than in passes of one row. The passes read `ids`, repeated."""
-    assert runner.packed is not None
     sizes = [size for size in range(1, MOST + 1) if size * (size + 1) // 2 <= runner.max_positions]
     some = [ids[at % len(ids)] for at in range(sum(sizes))]
-    own = runner.copy()
-    own.packed = replace(runner.packed, arithmetic=arithmetic)
-    own.passes = CompiledPasses(own, "packed")
-    return int((_bits(own, some, sizes) != _bits(own, some, [1] * len(some))).sum())
+    return int((_bits(runner, some, sizes) != _bits(runner, some, [1] * len(some))).sum())
 
 
 def _bits(runner: FusedLlama, ids: Sequence[int], sizes: Sequence[int]) -> NDArray[np.uint32]:
@@ -228,12 +243,6 @@ def _gap(case: Case, position: int, tokens: tuple[int, int], logits: tuple[float
         for n in noise(case["seed"], position, 0, rows)[list(tokens)]
     )
     return (logits[0] - logits[1]) / heat + one - two
-
-
-def _pair(settings: Settings) -> Pair:
-    pair = build_measured_pair(settings.target, settings.drafter, settings)
-    pair.fill_cache()
-    return pair
 
 
 def _shown(token: Token | None) -> str:

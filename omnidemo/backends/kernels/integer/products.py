@@ -16,7 +16,7 @@ from omnidemo.backends.kernels.gemm import INDEX
 from omnidemo.backends.kernels.integer.sets import best
 from omnidemo.backends.kernels.integer.tiles import BLOCK, quantize_block, tile
 from omnidemo.backends.kernels.outlined import intrinsic, outlined
-from omnidemo.backends.kernels.packed_gemm import SIZES, Records, exactly
+from omnidemo.backends.kernels.packed_blocks import SIZES, Records, exactly
 from omnidemo.backends.kernels.rows_kernel import append
 from omnidemo.backends.packed_forms import CENTRED, COLUMNS, LAYOUTS, ROWS
 

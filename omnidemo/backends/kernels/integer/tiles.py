@@ -23,7 +23,7 @@ from omnidemo.backends.kernels.integer.sets import (
     quads,
     spread,
 )
-from omnidemo.backends.kernels.packed_tiles import Block, block_at, number
+from omnidemo.backends.kernels.packed_blocks import Block, block_at, number
 from omnidemo.backends.packed_forms import COLUMNS, ROWS, Layout
 
 # where the numbers of a block begin, behind its codes, and bytes of a block
