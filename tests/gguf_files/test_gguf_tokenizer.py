@@ -131,6 +131,7 @@ SOME = ["<unk>", "▁", "a", "\n", "[?]"]
     [
         ({"token_type": np.int32([2, 1, 1, 1, 1])}, [1, 2, 0, 3, 2]),
         ({"token_type": np.int32([1, 1, 1, 1, 1])}, [1, 2, 0, 3, 2]),  # a file without kinds
+        ({"token_type": np.int32([2, 1, 1, 3, 1])}, [1, 2, 0, 3, 2]),  # whose newline is a control token
         ({"token_type": np.int32([2, 1, 1, 1, 1]), "unknown_token_id": 4}, [1, 2, 4, 3, 2]),
         ({"token_type": np.int32([1, 1, 1, 1, 3]), "unknown_token_id": 4}, [1, 2, 4, 3, 2]),
     ],
@@ -140,6 +141,25 @@ def test_without_byte_tokens_what_is_unknown_stays_and_a_newline_is_one(
 ) -> None:
     keys: dict[str, Any] = {"tokens": SOME, "scores": np.zeros(5), "bos_token_id": None, "eos_token_id": None}
     assert ids(sentence_piece(**keys | more), "aé漢\na") == expected
+
+
+@pytest.mark.parametrize("newline", ["Ċ", "\n"])
+def test_a_newline_that_is_a_control_token_is_text(newline: str) -> None:
+    kinds = [1] * 10 + [3] + [1] * (len(PLAIN) - 11) + [3, 3, 3, 4, 5]
+    tokens = [newline if token == "Ċ" else token for token in TOKENS]
+    tokenizer, ends = read_tokenizer(byte_level(tokens=tokens, token_type=kinds))
+    read = read_vocabulary(tokenizer, ends, by_name=False)
+    assert Speller(tokenizer, read).text("a\nb") == [97, 10, 98] and read.writes(10) == b"\n"
+    piece = sentence_piece(token_type=np.int32([2, 3, 3, *[3] * 256, *[1] * len(PIECES), 4, 4, 5]))
+    tokenizer, ends = read_tokenizer(piece)
+    read = read_vocabulary(tokenizer, ends, by_name=False)
+    assert Speller(tokenizer, read).text("a\nb") == [1, SPACE_A, 3 + 10, B] and read.writes(13) == b"\n"
+
+
+@pytest.mark.parametrize("scores", [None, np.zeros(270), np.full(270, -1000.0)])
+def test_where_scores_tell_nothing_sentencepiece_joins_by_merges(scores: Any) -> None:
+    assert ids(sentence_piece(scores=scores, merges=["b c", "▁ a"]), "abc ab") == [SPACE_A, BC, SPACE_A, B]
+    assert ids(sentence_piece(merges=["b c", "▁ a"]), "abc ab") == ids(sentence_piece(), "abc ab")
 
 
 def test_bytes_that_a_byte_level_vocabulary_lacks_are_unknown_or_it_is_said(

@@ -64,11 +64,11 @@ LIES: dict[str, tuple[bytes, str]] = {
     "a list of 2⁴⁰ texts": (key(9, struct.pack("<IQ", 8, 2**40)), "texts"),
     "a text of 2⁶³ bytes in a list": (key(9, struct.pack("<IQQ", 8, 2, 2**63)), "ends within"),
     "a list of 2⁶² numbers": (key(9, struct.pack("<IQ", 4, 2**62)), "ends within"),
-    "lists within lists": (key(9, struct.pack("<IQ", 9, 2**40)), "unknown kind 9"),
+    "lists within lists": (key(9, struct.pack("<IQ", 9, 2**40)), "ends within"),
     "an unknown kind": (key(77, b""), "unknown kind 77"),
     "a key twice": (key(4, bytes(4), count=2), "twice"),
-    "an alignment of 0": (key(4, bytes(4), b"general.alignment"), "cannot be read"),
-    "an alignment that is a text": (key(8, text(b"x"), b"general.alignment"), "cannot be read"),
+    "an alignment of 0": (key(4, bytes(4), b"general.alignment"), "gives general.alignment as 0"),
+    "an alignment that is a text": (key(8, text(b"x"), b"general.alignment"), "general.alignment as x"),
     "a count of parts that is a text": (key(8, text(b"x"), b"split.count"), "cannot be read"),
     "nine dimensions": (one_tensor(shape=(1,) * 9), "the shape"),
     "a shape beyond the file": (one_tensor(shape=(2**40, 2**20)), "cut short"),
@@ -123,6 +123,12 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "an architecture that is not read": ({"general.architecture": "mamba"}, "architecture"),
     "a window of 0": ({"llama.context_length": 0}, "llama.context_length"),
     "a width of another kind": ({"llama.embedding_length": "wide"}, "llama.embedding_length"),
+    "a number for each layer, and they differ": (
+        {"llama.feed_forward_length": [96, 48]},
+        "gives llama.feed_forward_length as [96 48]); choose another file",
+    ),
+    "half a head": ({"llama.attention.head_count_kv": 2.5}, "gives llama.attention.head_count_kv as 2.5"),
+    "no number": ({"llama.rope.freq_base": float("nan")}, "gives llama.rope.freq_base as nan"),
     "as many layers as memory has bytes": ({"llama.block_count": 2**31}, "llama.block_count"),
     "more layers than tensors": ({"llama.block_count": 500}, "names 500 layers"),
     "another width": (
@@ -139,6 +145,30 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "the eyes of a model": ({"general.type": "mmproj"}, "eyes of a model"),
     "an adapter": ({"general.type": "adapter"}, "an adapter"),
 }
+
+
+def test_odd_numbers_and_lists_that_have_one_meaning_are_read(tmp_path: Path) -> None:
+    def plan(name: str, kind: str = "llama", more: dict[str, Any] | None = None, **keys: Any) -> Any:
+        model = tiny_model({"gemma3": "gemma3_text"}.get(kind, kind), **(more or {}))
+        keys = {f"{kind}.{key}": value for key, value in keys.items()}
+        found = read_header(write_gguf(tmp_path / f"{name}.gguf", model, architecture=kind, metadata=keys))
+        made = plan_of(found)
+        check_shapes(found, made, build_config(made))
+        return made.options
+
+    usual = plan("usual")
+    keys: dict[str, Any] = {
+        "attention.head_count_kv": [2, 2], "feed_forward_length": [96, 96], "context_length": 128.0,
+        "rope.dimension_sections": [0, 0, 0, 0], "attention.value_length": [16], "expert_count": 0.0,
+    }  # fmt: skip
+    assert plan("lists", **keys) == usual
+    assert plan("nested", **{"rope.dimension_sections": [[0, 0], [0]]}) == usual
+    slides = {"attention.sliding_window": 8, "attention.sliding_window_pattern": [True, True]}
+    assert plan("slides", "gemma3", {"sliding_window": 8}, **slides)["sliding_window"] == 8
+    with pytest.raises(ModelError, match=r"sliding_window_pattern = \[ True False\]"):
+        plan("other", "gemma3", **slides | {"attention.sliding_window_pattern": [True, False]})
+    off = {"attn_logit_softcapping": 0.0, "final_logit_softcapping": 0.0, "attention.sliding_window": 8}
+    assert plan("off", "gemma2", **off)["attn_logit_softcapping"] is None
 
 
 @pytest.mark.parametrize("wrong", WRONG)

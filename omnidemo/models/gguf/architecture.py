@@ -11,10 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from omnidemo.core.config import ModelError
 from omnidemo.core.config.refusals import explained
 from omnidemo.models.gguf.block_types import READABLE
-from omnidemo.models.gguf.header import AGAIN, Header
+from omnidemo.models.gguf.header import OTHER, Header, clean
 
 MOST = 2**24  # of any width, count or window that a configuration names
 
@@ -103,7 +105,7 @@ def plan_of(header: Header) -> Plan:
         raise ModelError(f"{name} holds {foreign}, no language model; choose the file of the model itself")
     architecture = ARCHITECTURES.get(header.architecture)
     if architecture is None:
-        called = header.architecture[:40] or "(none)"
+        called = clean(header.architecture, 40) or "(none)"
         raise ModelError(
             f"{name} is of the architecture {called}, and {', '.join(ARCHITECTURES)} are read; choose another"
             " model"
@@ -119,22 +121,20 @@ def plan_of(header: Header) -> Plan:
         if own != key and not read and not _says_nothing(value):
             raise _asks(header, key, value)
     names = _names(header, architecture)
-    with explained(f"{name} describes a model that cannot be", AGAIN):
+    with explained(f"{name} describes a model that cannot be", OTHER):
         return Plan(architecture, _config(header, architecture), names)
 
 
 def _asks(header: Header, key: str, value: Any) -> ModelError:
-    said = f"{header.name} asks for {key[:80]} = {str(value)[:40]}"
+    said = f"{header.name} asks for {clean(key)} = {clean(value, 40)}"
     return ModelError(f"{said}, which is not computed here; choose another file of this model")
 
 
 def _says_nothing(value: Any) -> bool:
-    """Whether a key has the value that changes nothing."""
-    return (
-        value is None
-        or (not isinstance(value, str) and getattr(value, "size", 1) == 1 and not value)
-        or value in ("", "none")
-    )
+    """Whether a key has the value that changes nothing, such as a list of zeros."""
+    if isinstance(value, list):
+        return all(map(_says_nothing, value))
+    return value in ("", "none") if isinstance(value, str) else not np.any(value)
 
 
 def _names(header: Header, architecture: Architecture) -> dict[str, str]:
@@ -157,18 +157,23 @@ def _names(header: Header, architecture: Architecture) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class _Numbers:
-    """The numbers among a file's keys. ValueError for an impossible one."""
+    """The numbers among a file's keys; a list of equal ones, such as one for each layer, is that number.
+    ValueError for an impossible one."""
 
     header: Header
 
     def real(self, key: str, otherwise: float | None = None, most: float = 1e12) -> float:
         value = self.header.metadata.get(f"{self.header.architecture}.{key}", otherwise)
+        if isinstance(value, np.ndarray) and len(set(value.tolist())) == 1:
+            value = value.tolist()[0]
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= most:
-            raise ValueError(f"it gives {self.header.architecture}.{key} as {str(value)[:40]}")
+            raise ValueError(f"it gives {self.header.architecture}.{key} as {clean(value, 40)}")
         return float(value)
 
     def whole(self, key: str, otherwise: int | None = None) -> int:
-        return int(self.real(key, otherwise, MOST))
+        if (value := self.real(key, otherwise, MOST)) != int(value):
+            raise ValueError(f"it gives {self.header.architecture}.{key} as {value}")
+        return int(value)
 
 
 def _config(header: Header, architecture: Architecture) -> dict[str, Any]:
@@ -228,14 +233,17 @@ def _own_options(
         largest = layers == (46 if model_type == "gemma2" else 62)
         own["query_pre_attn_scalar"] = per_head if largest else options["head_dim"]
         softcap = 30.0 if model_type == "gemma2" else None
-        own["final_logit_softcapping"] = header.number(f"{prefix}.final_logit_softcapping", softcap)
+        # 0 is off
+        own["final_logit_softcapping"] = header.number(f"{prefix}.final_logit_softcapping", softcap) or None
     if model_type == "gemma2":
-        own["attn_logit_softcapping"] = header.number(f"{prefix}.attn_logit_softcapping", 50.0)
+        own["attn_logit_softcapping"] = header.number(f"{prefix}.attn_logit_softcapping", 50.0) or None
     if model_type == "gemma3_text":
         local = {"rope_type": "default", "rope_theta": numbers.real("rope.freq_base_swa", 10_000.0)}
         own["rope_parameters"] = {"full_attention": options["rope_parameters"], "sliding_attention": local}
-        if (pattern := numbers.whole("attention.sliding_window_pattern", 6)) != 6:
-            raise _asks(header, f"{prefix}.attention.sliding_window_pattern", pattern)
+        # every how many layers one reads everything, or for each layer whether it slides
+        pattern = header.metadata.get(key := f"{prefix}.attention.sliding_window_pattern", 6)
+        if np.any(np.asarray(pattern) != (6 if np.ndim(pattern) == 0 else np.arange(1, layers + 1) % 6 > 0)):
+            raise _asks(header, key, pattern)
     if model_type == "phi3":
         own["sliding_window"] = header.number(f"{prefix}.attention.sliding_window", 0) or None
     return own

@@ -10,10 +10,10 @@ from typing import Any
 from omnidemo.backends.runner import ModelError
 from omnidemo.models.gguf import identity
 from omnidemo.models.gguf.architecture import plan_of
-from omnidemo.models.gguf.header import Header, part_names, read_header
+from omnidemo.models.gguf.header import Header, clean, part_names, read_header
 from omnidemo.models.gguf.packing import packed_bytes
 from omnidemo.models.gguf.places import Place, Source, is_file
-from omnidemo.models.gguf.tokenizer_models import check_tokenizer
+from omnidemo.models.gguf.tokenizer import check_tokenizer
 from omnidemo.models.gguf.weights import build_config
 
 REMEMBERED = 4096  # headers that are kept
@@ -81,8 +81,8 @@ def _described(header: Header, unread: GgufFile) -> GgufFile:
     entry = identity.named(known)
     embedding, tokens = header.tensors.get("token_embd.weight"), header.metadata.get("tokenizer.ggml.tokens")
     rows = embedding.shape[0] if embedding is not None else 0
-    found = {key: _clean(header.text(f"general.{key}")) for key in ("name", "license", "author")}
-    author = found["author"] or _clean(header.text("general.organization"))
+    found = {key: clean(header.text(f"general.{key}")) for key in ("name", "license", "author")}
+    author = found["author"] or clean(header.text("general.organization"))
     return replace(
         unread,
         name=known,
@@ -99,11 +99,6 @@ def _described(header: Header, unread: GgufFile) -> GgufFile:
         reason=reason,
         config=config,
     )
-
-
-def _clean(text: str) -> str:
-    """A header's text on one line of printable characters."""
-    return "".join(letter for letter in " ".join(text.split()) if letter.isprintable())[:80]
 
 
 def _state(path: Path) -> tuple[object, ...]:

@@ -22,7 +22,8 @@ from omnidemo.models.gguf.block_types import BLOCK_TYPES, BlockType
 
 LFS = b"version https://git-lfs.github.com/spec/"
 POINTER = "is a pointer of Git LFS and not the file itself; run `git lfs pull` there, or download it again"
-AGAIN = "download it again, or choose another file of this model"
+OTHER = "choose another file of this model"
+AGAIN = f"download it again, or {OTHER}"
 MOST_PARTS = 1024
 MOST_TEXTS = 2**21  # of one list; the largest known vocabulary has 262,144 tokens
 SAMPLE = 4096  # bytes of each tensor that tell two files apart
@@ -144,6 +145,11 @@ def part_names(name: str) -> list[str]:
     return [f"{part[1]}-{number:05d}-of-{part[3]}{end}" for number in range(1, count + 1)]
 
 
+def clean(text: object, most: int = 80) -> str:
+    """What a header says, on one line of printable characters."""
+    return "".join(letter for letter in " ".join(str(text).split()) if letter.isprintable())[:most]
+
+
 def is_pointer(path: Path) -> bool:
     """Whether the file is a Git LFS pointer in place of a large file."""
     with suppress(OSError), path.open("rb") as opened:
@@ -190,6 +196,8 @@ class _Walk:
                 raise ValueError(f"it has {name[:60]!r} twice")
             found[name] = self.tensor(name)
         step = metadata.get("general.alignment", 32)
+        if not isinstance(step, int) or step < 1:
+            raise ValueError(f"it gives general.alignment as {str(step)[:40]}")
         begin = -(-self.at // step) * step
         return metadata, {
             name: self.placed(name, number, begin, *described) for name, described in found.items()
@@ -214,12 +222,14 @@ class _Walk:
         return self.take(self.number()).decode(errors="replace")
 
     def value(self, kind: int) -> Any:
-        """A number, a text, a list of texts or an array of numbers."""
+        """A number, a text, a list of texts or of lists, or an array of numbers."""
         if kind == _TEXT:
             return self.text()
         if kind != _LIST:
             return self.number(kind)
         kind, count = self.number(_U4), self.number()
+        if kind == _LIST:
+            return [self.value(_LIST) for _ in range(count)]
         return self.texts(count) if kind == _TEXT else self.numbers(kind, count)
 
     def texts(self, count: int) -> list[str]:

@@ -17,7 +17,7 @@ from transformers.initialization import no_init_weights
 from omnidemo.core.config.refusals import explained
 from omnidemo.core.resources import usable_cores
 from omnidemo.models.gguf.architecture import ROPE_FREQS, Plan, plan_of
-from omnidemo.models.gguf.header import AGAIN, Header, TensorInfo
+from omnidemo.models.gguf.header import OTHER, Header, TensorInfo
 
 # numbers computed at a time, so that intermediate results stay in a core's cache
 PIECE = 2**18
@@ -86,7 +86,7 @@ def turned_heads(plan: Plan, config: Any, weight: str) -> int:
 
 def build_config(plan: Plan) -> Any:
     """`transformers`' configuration. ModelError for an impossible one."""
-    with explained("the file describes a model that cannot be", "download it again, or choose another one"):
+    with explained("the file describes a model that cannot be", OTHER):
         config = AutoConfig.for_model(plan.architecture.model_type, **plan.options)
         config.dtype = torch.bfloat16  # for `auto` on a GPU: the dtype of most published models
         return config
@@ -95,7 +95,7 @@ def build_config(plan: Plan) -> Any:
 def check_shapes(header: Header, plan: Plan, config: Any) -> None:
     """ModelError unless the file holds every weight of the model in its shape, and no other. Takes no memory
     for weights."""
-    with explained(f"the weights of {header.name} are not those of its model", AGAIN):
+    with explained(f"the weights of {header.name} are not those of its model", OTHER):
         with torch.device("meta"):
             model: Any = AutoModelForCausalLM.from_config(config)
         wanted = {weight: tuple(parameter.shape) for weight, parameter in model.named_parameters()}
