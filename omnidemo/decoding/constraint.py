@@ -21,6 +21,7 @@ class Constraint:
     subclass has `allowed`, `step` and `back`; each depends on the ids alone."""
 
     end: int  # the one id that may end the answer
+    _rows: NDArray[Any] | None = None  # of `masked`
 
     def allowed(self) -> NDArray[np.bool_]:
         """[T]: which ids may come next; at least one."""
@@ -55,22 +56,29 @@ class Constraint:
         return count
 
     def masked(self, logits: Logits, proposal: Sequence[int]) -> NDArray[Any]:
-        """The rows [m + 1, T] of a proposal of m ids, each masked by the ids before it. Rows behind the first
-        id that is not allowed, or behind an end, are never judged and stay as they are."""
-        rows = np.array(as_array(logits))
-        steps = 0
-        for index, row in enumerate(rows):
-            self.mask(row)
-            if index == len(proposal) or not row[proposal[index]] > -np.inf or proposal[index] == self.end:
-                break
-            self.step(proposal[index])
-            steps += 1
+        """The rows [m + 1, T] of a proposal of m ids, each masked by the ids before it, until the next call.
+        Rows behind the first id that is not allowed, or behind an end, are never judged and stay as they
+        are."""
+        given, steps, going = as_array(logits), 0, True
+        if self._rows is None or len(self._rows) < len(given) or self._rows.dtype != given.dtype:
+            self._rows = np.empty_like(given)  # fresh memory for each round would take as long as the masks
+        rows = self._rows[: len(given)]
+        for index, row in enumerate(given):
+            if not going:
+                rows[index] = row
+                continue
+            self.mask(row, rows[index])
+            going = index < len(proposal) and rows[index, proposal[index]] > -np.inf
+            if going := going and proposal[index] != self.end:
+                self.step(proposal[index])
+                steps += 1
         self.back(steps)
         return rows
 
-    def mask(self, row: NDArray[Any]) -> None:
-        """Set the logits [T] of all ids that may not come next to −∞."""
-        row[~self.allowed()] = -np.inf
+    def mask(self, row: NDArray[Any], into: NDArray[Any]) -> None:
+        """Write logits [T] with −∞ for all ids that may not come next."""
+        np.copyto(into, row)
+        into[~self.allowed()] = -np.inf
 
     def read(self, ids: Sequence[int], logits: Logits | None = None) -> int:
         """Read the ids that were written. Returns how many of them stand where the likeliest id of the

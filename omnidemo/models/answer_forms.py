@@ -142,11 +142,12 @@ class GuidedConstraint(Constraint):
     sentence: it ends the answer, which never goes on without a mask."""
 
     def __init__(self, matcher: Any, rows: int, end: int) -> None:
-        self._matcher, self._rows, self.end = matcher, rows, end
+        self._matcher, self._tokens, self.end = matcher, rows, end
+        self._bounds = np.empty((-(-rows // 8), 8), np.float32)  # by the bytes of a mask
 
     def _bytes(self) -> NDArray[np.uint8]:
         """[T / 8]: the mask as bits."""
-        bits = np.frombuffer(self._matcher.compute_bitmask(), np.uint8)
+        bits = np.frombuffer(self._matcher.compute_bitmask(), np.uint8)[: len(self._bounds)]
         self._check()
         return bits
 
@@ -156,18 +157,15 @@ class GuidedConstraint(Constraint):
             raise RuntimeError(f"the form of the answer became too hard to keep ({why}); simplify it")
 
     def allowed(self) -> NDArray[np.bool_]:
-        return np.unpackbits(self._bytes(), bitorder="little")[: self._rows].astype(np.bool_)
+        return np.unpackbits(self._bytes(), bitorder="little")[: self._tokens].astype(np.bool_)
 
-    def mask(self, row: NDArray[Any]) -> None:
-        forced = self._matcher.compute_ff_tokens()
-        if forced:
-            kept = row[forced[0]]
-            row.fill(-np.inf)
-            row[forced[0]] = kept
+    def mask(self, row: NDArray[Any], into: NDArray[Any]) -> None:
+        if forced := self._matcher.compute_ff_tokens():
+            into.fill(-np.inf)
+            into[forced[0]] = row[forced[0]]
             return
-        bounds = BOUNDS.take(self._bytes(), axis=0).reshape(-1)[: len(row)]
-        np.minimum(row[: len(bounds)], bounds, out=row[: len(bounds)])
-        row[len(bounds) :] = -np.inf
+        BOUNDS.take(self._bytes(), axis=0, out=self._bounds, mode="clip")
+        np.minimum(row, self._bounds.reshape(-1)[: len(row)], out=into)
 
     def allows(self, token: int) -> bool:
         # `validate_tokens` alone would also take other spellings of forced text

@@ -65,7 +65,7 @@ def test_masks_depend_on_the_ids_alone(forms: AnswerForms, form: dict[str, Any],
         there = fresh.allowed()
         assert there.any() and (fresh.allowed() == there).all()  # asked twice
         row = np.zeros(len(there), np.float32)
-        fresh.mask(row)
+        fresh.mask(row.copy(), row)
         assert (np.isfinite(row) == there).all()
         assert [fresh.allows(one) for one in range(len(there))] == there.tolist()
         assert fresh.legal(ids) >= 0 and (fresh.allowed() == there).all()
