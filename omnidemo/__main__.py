@@ -22,6 +22,7 @@ from omnidemo.cli import check_commands, fetch_commands, learn_commands, measure
 from omnidemo.cli.common import (
     Commands,
     check_folder,
+    form_in,
     loaded,
     log_to_stderr,
     read_settings,
@@ -31,7 +32,17 @@ from omnidemo.cli.common import (
     telling,
     whole,
 )
-from omnidemo.cli.options import ApiKey, Drafter, KeptIn, Number, Storage, Target, answer_options, given
+from omnidemo.cli.options import (
+    ApiKey,
+    Drafter,
+    KeptIn,
+    Number,
+    Schema,
+    Storage,
+    Target,
+    answer_options,
+    given,
+)
 from omnidemo.core import shell_network
 from omnidemo.core.config import GenerationConfig, Settings
 
@@ -64,6 +75,7 @@ def generate(
     explain: Annotated[
         bool, typer.Option("--explain", help="Draft by prices, and print what each round chose from.")
     ] = False,
+    schema: Schema = None,
     storage: KeptIn = None,
     api_key: ApiKey = None,
     **options: Any,
@@ -86,7 +98,7 @@ def generate(
     check_method(settings.method)  # refuses a wrong method before a model is loaded
     by_prices = {"draft_policy": "cost"} if explain else {}
     asked = GenerationConfig.of(
-        **given(options) | {name: getattr(settings, name) for name in ours} | by_prices
+        **given(options) | {name: getattr(settings, name) for name in ours} | by_prices | form_in(schema)
     )
     if storage is not None:
         check_folder(storage)
@@ -257,9 +269,10 @@ def run_app(settings: Settings, cluster: Cluster | None = None) -> None:
 def figures(generation: Generation) -> str:
     metrics = generation.metrics
     shown = {name: "–" if value is None else f"{value:.2f}" for name, value in metrics.items()}
+    forced = f" forced {shown['forced_share']} ·" if metrics.get("forced") else ""
     return (
         f"{len(generation.token_ids)} tokens in {len(generation.rounds)} rounds ({shown['block_efficiency']}"
-        f" a round) · acceptance {shown['acceptance_rate']} · copied {shown['copied_share']} ·"
+        f" a round) · acceptance {shown['acceptance_rate']} · copied {shown['copied_share']} ·{forced}"
         f" {shown['tokens_per_second']} tokens/s · first after {shown['time_to_first_token']} s ·"
         f" {generation.method} · adapter {generation.adapter_version} · ended by {generation.finish_reason}"
     )

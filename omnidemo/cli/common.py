@@ -75,6 +75,18 @@ def read_settings(**given: Any) -> Settings:
     return Settings(**{name: value for name, value in given.items() if value is not None})
 
 
+def form_in(schema: Path | None) -> dict[str, str]:
+    """The option of an answer that a file with a JSON schema stands for. ValueError, one sentence, where it
+    cannot be read."""
+    if schema is None:
+        return {}
+    try:
+        return {"schema": schema.read_text(encoding="utf-8-sig")}
+    except (OSError, UnicodeDecodeError) as error:
+        why = "it is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else error.strerror
+        raise ValueError(f"{schema} cannot be read ({why}); give a file with a JSON schema") from None
+
+
 def check_folder(path: Path) -> None:
     """ValueError where a file is in the place of a storage folder."""
     there = next((part for part in (path, *path.parents) if part.exists()), None)

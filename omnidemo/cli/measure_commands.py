@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from omnidemo.cli import task_command
-from omnidemo.cli.common import SPREAD, collected, loaded, names_in, read_settings, show
+from omnidemo.cli.common import SPREAD, collected, form_in, loaded, names_in, read_settings, show
 from omnidemo.cli.options import (
     Drafter,
     DraftLength,
@@ -16,6 +16,7 @@ from omnidemo.cli.options import (
     MaxNewTokens,
     Method,
     Out,
+    Schema,
     Target,
     Temperature,
 )
@@ -107,6 +108,7 @@ def adapt(
         str | None,
         typer.Option(help="fixed, confidence, chance, cost or head; default fixed, with --task chance."),
     ] = None,
+    schema: Schema = None,
     method: Method = None,
     temperature: Temperature = 0.0,
     max_new_tokens: MaxNewTokens = None,
@@ -133,8 +135,11 @@ def adapt(
     if (prompts is None) == (task is None):
         raise ValueError("give either --prompts, a JSON Lines file, or --task")
     if task is not None:
-        asked = {"temperature": temperature, "seed": seed} if temperature else {}
+        asked: dict[str, Any] = {"temperature": temperature, "seed": seed} if temperature else {}
+        asked |= form_in(schema)
         return task_command.run(settings, task, system, csv, answers, first, order, pause, storage, asked)
+    if schema is not None:
+        raise ValueError("--schema goes with --task")
     if csv is None or prompts is None:
         raise ValueError("give --csv, a file for the figures")
     held = (held_out, eval_limit, eval_at)

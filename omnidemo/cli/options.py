@@ -85,4 +85,7 @@ DraftLength = Annotated[int | None, _option("draft_length")]
 HELD = "Folder of n-gram cache, adapters and history"
 Storage = Annotated[Path | None, typer.Option(help=f"{HELD}; default OMNIDEMO_STORAGE, else storage.")]
 KeptIn = Annotated[Path | None, typer.Option("--storage", help=f"{HELD}; without it none is kept.")]
+Schema = Annotated[
+    Path | None, typer.Option(help="A file with a JSON schema, which each answer obeys on one line.")
+]
 Out = Annotated[Path, typer.Option("--csv", help="Where the figures go, row by row.")]

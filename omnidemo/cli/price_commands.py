@@ -75,6 +75,7 @@ def explain(rounds: Sequence[Round]) -> None:
         for place, offer in enumerate(done.offers):
             figures = (offer.chance, offer.tokens, offer.price, offer.rate, offer.needed)
             made = f"proposed {done.proposed}" if done.proposed else f"no guess ({_why_alone(done)})"
+            made += f", {done.forced} of them forced" if done.forced else ""
             lines.append(
                 ("" if place else str(done.index), offer.source, str(offer.length),
                  *(f"{figure:.2f}" for figure in figures),

@@ -44,6 +44,7 @@ class Task:
     max_new_tokens: int = 128
     ask: str = ""  # text before each input: small models forget the system prompt
     json: bool = False  # whether each answer has to be one JSON object
+    schema: str = ""  # the JSON schema that its answers may be held to, as text; empty: none
 
     def inputs(self, count: int, seed: int = 0, first: int = 0) -> list[str]:
         """`count` different inputs in the order of a seed, from number `first` on: those written by hand, in
@@ -89,6 +90,8 @@ def task(name: str) -> Task:
         raise ValueError(f"there is no task {name!r}; choose one of {', '.join(TASKS)}, or give a file")
     read = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
     read |= {"system": _text(read["system"]), "written": tuple(map(_text, read.pop("inputs")))}
+    schema = FOLDER / f"{name}-schema.json"
+    read |= {"schema": schema.read_text(encoding="utf-8") if schema.exists() else ""}
     return Task(**read)
 
 

@@ -54,6 +54,21 @@ def test_generate_writes_in_the_targets_own_manner_unless_it_is_told_otherwise(
     assert cli(*asked, *own, "--temperature", 0, "--repetition-penalty", 1).out == greedy
 
 
+def test_generate_obeys_a_schema_in_a_file(cli: Cli, names: list[str], tmp_path: Path) -> None:
+    schema = tmp_path / "schema.json"
+    named = {"type": "object", "properties": {"name": {"enum": ["Ann", "Ben"]}}, "required": ["name"]}
+    schema.write_text(json.dumps(named | {"additionalProperties": False}))
+    said = cli("generate", TEXTS[0], "--schema", schema, *names)
+    assert said.code == 0 and said.out in ('{"name": "Ann"}\n', '{"name": "Ben"}\n')
+    assert "forced" in said.err and "ended by end" in said.err
+    explained = cli("generate", TEXTS[0], "--schema", schema, "--explain", *names)
+    assert "of them forced" in " ".join(explained.out.split())
+    refused(cli("generate", TEXTS[0], "--schema", tmp_path / "none", *names), "cannot be read", "JSON schema")
+    schema.write_text('{"type": "duck"}')
+    refused(cli("generate", TEXTS[0], "--schema", schema, *names), "Invalid type: duck", "change it")
+    refused(cli("adapt", "--prompts", schema, "--schema", schema), "--schema goes with --task")
+
+
 def test_generate_as_json(cli: Cli, names: list[str]) -> None:
     options = [
         "--max-new-tokens",
@@ -556,7 +571,10 @@ def test_adapt_repeats_a_task_and_says_what_less_learned_would_have_taken(
     assert table["adapter_version"].tolist() == [0, 0, 1], (
         "an update that is due comes before the next answer"
     )
-    assert (table["copied_tokens"] + table["guessed_tokens"] + table["own_tokens"] == table["tokens"]).all()
+    assert (
+        table[[f"{of}_tokens" for of in ("copied", "guessed", "forced", "own")]].sum(axis=1)
+        == table["tokens"]
+    ).all()
     for row, line in zip(table.to_dict("records"), lines, strict=True):
         cells = line.split()
         assert cells[0] == str(row["number"]) and float(cells[1]) == pytest.approx(
