@@ -25,7 +25,8 @@ Order = Annotated[int, typer.Option(min=0, help="With --task: a seed of the inpu
 SHOWN = {
     "answer": ("number", "d"), "tokens/step": ("tokens_per_round", ".2f"), "copied": ("copied_tokens", "d"),
     "guessed": ("guessed_tokens", "d"), "forced": ("forced_tokens", "d"),
-    "own": ("own_tokens", "d"), "accepted": ("alpha", ".2f"), "seconds": ("seconds", ".1f"), "version": ("adapter_version", "d"), "memory": ("memory_tokens", "d"),
+    "own": ("own_tokens", "d"), "accepted": ("alpha", ".2f"), "seconds": ("seconds", ".1f"),
+    "version": ("adapter_version", "d"), "memory": ("memory_tokens", "d"),
     "as it was": ("as_it_was_tokens_per_round", ".2f"),
     "empty memory": ("empty_memory_tokens_per_round", ".2f"),
     "fresh drafter": ("fresh_drafter_tokens_per_round", ".2f"),

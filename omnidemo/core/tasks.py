@@ -90,7 +90,7 @@ def task(name: str) -> Task:
         raise ValueError(f"there is no task {name!r}; choose one of {', '.join(TASKS)}, or give a file")
     read = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
     read |= {"system": _text(read["system"]), "written": tuple(map(_text, read.pop("inputs")))}
-    schema = FOLDER / f"{name}-schema.json"
+    schema = ASSETS / "schemas" / f"{name}.json"
     read |= {"schema": schema.read_text(encoding="utf-8") if schema.exists() else ""}
     return Task(**read)
 
