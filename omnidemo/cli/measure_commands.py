@@ -21,6 +21,7 @@ from omnidemo.cli.options import (
     Temperature,
 )
 from omnidemo.core.config import Settings
+from omnidemo.core.config.answer_options import POLICIES
 
 
 def compare(
@@ -36,7 +37,7 @@ def compare(
     ] = False,
     max_new_tokens: MaxNewTokens = None,
     draft_length: DraftLength = None,
-    draft_policy: Annotated[str, typer.Option(help="fixed, confidence, cost or head.")] = "fixed",
+    draft_policy: Annotated[str, typer.Option(help=", ".join(POLICIES) + ".")] = "fixed",
     copying: Annotated[
         bool, typer.Option("--copying/--no-copying", help="Whether drafts may be copied from the text, too.")
     ] = True,
@@ -106,7 +107,7 @@ def adapt(
     eval_limit: Annotated[int, typer.Option(min=1, help="Held-out prompts.")] = 20,
     draft_policy: Annotated[
         str | None,
-        typer.Option(help="fixed, confidence, chance, cost or head; default fixed, with --task chance."),
+        typer.Option(help=", ".join(POLICIES) + "; default fixed, with --task chance."),
     ] = None,
     schema: Schema = None,
     method: Method = None,

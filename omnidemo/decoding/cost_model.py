@@ -95,8 +95,7 @@ class CostModel:
 
     def __init__(self, prices: PriceList | None = None) -> None:
         self.prices = prices if prices is not None else PriceList.linear()
-        self.acceptance = Calibration()  # by the drafter's probability of a slot
-        self.head = Calibration()  # by the head's
+        self.acceptance = Calibration()  # by the predicted probability of a slot
         # of the slot after an accepted one, by the drafter's probability of the accepted one
         self.next_acceptance = Calibration(prior=0.6)
         self.copies = CopyChances()

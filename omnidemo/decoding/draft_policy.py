@@ -10,22 +10,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from omnidemo.core.config import GenerationConfig
 from omnidemo.core.offers import DraftSource, Offer
 from omnidemo.decoding.calibration import StopRule
-from omnidemo.decoding.cost_model import PLAIN, Best, CostModel
+from omnidemo.decoding.cost_model import PLAIN, Best, CostModel, best_draft
 from omnidemo.decoding.sources.copier import CopiedDraft
 
 State = NDArray[np.float32]  # [H]: what the drafter's output layer read when it predicted a token
 Head = Callable[[State, float], float]  # (state, log q of the token drawn) → P(accepted)
 
-# Rounds for which "cost" holds its rule, and "chance" its prices. A number of rounds, not of seconds, so that
-# every backend drafts alike.
+# Rounds for which chances and prices are held. A number of rounds, not of seconds, so that every backend
+# drafts alike.
 HOLD = 8
 LEAST_CHANCE = 0.3  # of a whole draft of the policy "chance"
+# factor on the price of further copied ids: chances are of the best of several drafts, hence slightly too
+# high
+CAUTION = 1.2
 # a draft that ends with its budget alone; stateless, since its segments leave `cumulative` at 1
 NEVER = StopRule()
 # segments by which a slot is accepted with the probability s itself
@@ -33,20 +39,26 @@ AS_PREDICTED = np.array([[0.0, 0.0, 1.0, 1.0, 0.0]])
 
 
 class DraftPolicy:
-    """The draft policy of one generation: up to `longest` drafter tokens. `watches`: drafts may end before
-    their budget is used up. `reads_states`: `keep_drafting` needs the drafter's hidden states."""
+    """The draft policy of one generation: up to `longest` drafter tokens. `rule` makes the `StopRule` of each
+    draft; None: drafts end with their budget. `costs` learns from the drafts. `head` predicts acceptance
+    instead of the drafter's probabilities; it reads the drafter's hidden states."""
 
-    watches = False
-    reads_states = False
-
-    def __init__(self, longest: int) -> None:
-        self.longest = longest
+    def __init__(
+        self, longest: int, costs: CostModel | None = None, rule: Callable[[], StopRule] | None = None,
+        head: Head | None = None,
+    ) -> None:  # fmt: skip
+        self.longest, self.costs, self.head = longest, costs, head
+        self.watches, self.reads_states = rule is not None, head is not None
+        self._new_rule = rule or StopRule
+        self._rule: StopRule | None = None  # that of the draft under way
+        self._leads = False  # whether copied ids stand before the draft
         # slots of the drafter that were accepted and judged in this generation, and a guess before
         self._right, self._judged = 2.0, 4.0
 
     def begin_round(self, index: int, positions: int, unread: int) -> None:
         """Called first in round `index` of the answer. `positions`: ids of the text; `unread`: ids that the
         drafter has not read."""
+        self._rule = None
 
     def copies(self, index: int, copied: CopiedDraft, drafts: bool) -> int:
         """How many of the copied ids round `index` proposes instead of a draft; 0: none. `drafts`: whether
@@ -70,201 +82,138 @@ class DraftPolicy:
 
     def keep_drafting(self, draft_probs: Sequence[float], states: Sequence[State]) -> bool:
         """Whether another slot is drafted after one with these probabilities of its tokens. `states`: one [H]
-        a token, or none."""
-        return True
+        a token, or none. A slot of several tokens is accepted as a whole, with the product of theirs."""
+        if self.head is not None and len(states) == len(draft_probs):
+            both = zip(states, draft_probs, strict=True)
+            draft_probs = [self.head(state, math.log(max(q, 1e-30))) for state, q in both]
+        return self.stop_rule().keep_drafting(math.prod(draft_probs))
 
     def stop_rule(self) -> StopRule:
         """The rule of this draft in its current state, for code that draws several slots before it can call
         `keep_drafting`. An estimate where hidden states decide."""
-        return NEVER
+        if self._rule is None:
+            self._rule = self._new_rule()
+        return self._rule
 
     def learn(self, draft_probs: Sequence[Sequence[float]], accept_probs: Sequence[float]) -> None:
         """Learn from a finished draft: the drafter's probabilities of each slot's tokens (none for a slot
         spelled otherwise), and the acceptance probabilities of the judged slots."""
         self._right += sum(accept_probs)
         self._judged += max(1, len(accept_probs))
+        if self.costs is not None:
+            self.costs.learn(draft_probs, accept_probs, self._leads)
 
     def count(self, drafted: int, proposed: int) -> None:
         """Count a round, with or without a draft."""
-
-
-class FixedPolicy(DraftPolicy):
-    """Always the longest draft."""
+        if self.costs is not None:
+            self.costs.count(drafted, proposed)
 
 
 class AdaptivePolicy(DraftPolicy):
-    """The base of policies that end drafts early: a `StopRule`, and a `CostModel` that learns from their
-    drafts."""
+    """Ids from memory, the drafter's, or these after those: the most that are accepted together with a chance
+    above `least`, which no time decides. Where `least` is None, those with the most expected tokens per
+    price, and none where their rate does not exceed a plain round's by the margin. Prices are those at the
+    beginning of the answer, chances those of the newest multiple of HOLD rounds."""
 
-    watches = True
+    costs: CostModel
 
-    def __init__(self, longest: int, cost_model: CostModel) -> None:
-        super().__init__(longest)
-        self.cost_model = cost_model
-        self._rule: StopRule | None = None  # that of the draft under way
-        self._before = 1.0  # the chance that all copied ids before the draft are accepted
-        self._leads = False  # whether there are any
-
-    def budget(self, index: int) -> int:
-        self._rule, self._before, self._leads = None, 1.0, False
-        return super().budget(index)
-
-    def keep_drafting(self, draft_probs: Sequence[float], states: Sequence[State]) -> bool:
-        return self.stop_rule().keep_drafting(math.prod(draft_probs))
-
-    def stop_rule(self) -> StopRule:
-        if self._rule is None:
-            self._rule = self._new_rule()
-        return self._rule
-
-    def _new_rule(self) -> StopRule:
-        """The rule at the beginning of a draft."""
-        raise NotImplementedError
-
-    def learn(self, draft_probs: Sequence[Sequence[float]], accept_probs: Sequence[float]) -> None:
-        super().learn(draft_probs, accept_probs)
-        self.cost_model.learn(draft_probs, accept_probs, self._leads)
-
-    def count(self, drafted: int, proposed: int) -> None:
-        self.cost_model.count(drafted, proposed)
-
-
-class ConfidencePolicy(AdaptivePolicy):
-    """Stop after a slot with a drafter probability below `threshold`."""
-
-    def __init__(self, longest: int, cost_model: CostModel, threshold: float) -> None:
-        super().__init__(longest, cost_model)
-        self.threshold = threshold
-
-    def _new_rule(self) -> StopRule:
-        return StopRule(min_prob=self.threshold)
-
-
-class HeadPolicy(AdaptivePolicy):
-    """Stop when 1 − Π P(accepted) > γ, with P from the acceptance head (SpecDec++; OmniDraft, equation 7).
-
-    A slot of several drafter tokens is accepted as a whole, with the product of theirs. `head` None: none is
-    trained yet, and the drafter's own probabilities replace it.
-    """
-
-    def __init__(self, longest: int, cost_model: CostModel, gamma: float, head: Head | None) -> None:
-        super().__init__(longest, cost_model)
-        self.gamma, self.head = gamma, head
-        self.reads_states = head is not None
-        self._predicted: list[float] = []
-
-    def budget(self, index: int) -> int:
-        self._predicted = []
-        return super().budget(index)
-
-    def keep_drafting(self, draft_probs: Sequence[float], states: Sequence[State]) -> bool:
-        predicted = draft_probs
-        if self.head is not None and len(states) == len(draft_probs):
-            predicted = [
-                self.head(state, math.log(max(q, 1e-30)))
-                for state, q in zip(states, draft_probs, strict=True)
-            ]
-        self._predicted += predicted
-        return super().keep_drafting(predicted, states)
-
-    def _new_rule(self) -> StopRule:
-        # a draft also goes on where the product is just 1 − γ
-        price = math.nextafter(1.0 - self.gamma, -math.inf)
-        return StopRule(price=price, segments=AS_PREDICTED)
-
-    def learn(self, draft_probs: Sequence[Sequence[float]], accept_probs: Sequence[float]) -> None:
-        super().learn(draft_probs, accept_probs)
-        if self.head is None:
-            return
-        at, judged = 0, []
-        for probs, accepted in zip(draft_probs, accept_probs, strict=False):
-            if probs:
-                judged.append((math.prod(self._predicted[at : at + len(probs)]), accepted))
-            at += len(probs)
-        self.cost_model.head.learn(*judged)
-
-
-class ChancePolicy(AdaptivePolicy):
-    """Draft and copy on while everything up to the next token is accepted with a chance above LEAST_CHANCE.
-    Times do not decide: equal states draft alike on every machine. Memory goes first as far as the drafter
-    would not do better. Offers name the prices at the beginning of the answer."""
-
-    def __init__(self, longest: int, cost_model: CostModel) -> None:
-        super().__init__(longest, cost_model)
-        self._prices = cost_model.prices.fixed()
-        self._hold(0)
-        self._offered: dict[DraftSource, tuple[Best, float]] = {}
-        self._taken: DraftSource = "plain"
-        self._led: Sequence[float] = ()  # chances of the ids from memory that the round begins with
+    def __init__(self, longest: int, costs: CostModel, least: float | None = None) -> None:
+        super().__init__(longest, costs, self._rule_now)
+        self.least, self._prices = least, costs.prices.fixed()
+        self._has_drafted = False  # and hence read the prompt
 
     def begin_round(self, index: int, positions: int, unread: int) -> None:
+        super().begin_round(index, positions, unread)
+        self._can_draft, self._leads, self._before = True, False, 1.0
+        self._taken: DraftSource = "plain"
+        # the best copy of this round with the draft behind it, and the chance of its copied ids
+        self._copy, self._copy_chance, self._drafted_behind = PLAIN, 1.0, 0
         if index % HOLD == 0:
-            self._hold(positions)
-        self._offered, self._taken, self._led = {"plain": (PLAIN, 1.0)}, "plain", ()
+            self._hold(positions, 0 if self._has_drafted else unread)
 
-    def _hold(self, positions: int) -> None:
-        """Take the prices for the next HOLD rounds."""
-        self._fused_prices = self.cost_model.fused_prices(self._prices, self.longest, positions)
+    def _hold(self, positions: int, unread: int) -> None:
+        """Decide for the next HOLD rounds whether the drafter drafts, and when its drafts end."""
+        costs, longest = self.costs, self.longest
+        self._fused_prices = costs.fused_prices(self._prices, longest, positions, unread)
+        self._segments = costs.segments
+        # [drafted]: of all of them, behind copies that are accepted
+        self._behind = np.array([1.0, *costs.draft_chances(longest, behind=True)])
+        chances, prices = costs.draft_chances(longest), self._fused_prices[0].tolist()
+        if self.least is None:
+            self._alone = best_draft(chances, prices, above=0.0)
+            self._pays, self._needed = costs.pays(self._alone), 1.0 + costs.margin
+        else:
+            length = max(1, sum(chance > self.least for chance in chances))
+            self._alone = Best(length, 1.0 + sum(chances[:length]), prices[length])
+            self._pays, self._needed = True, 0.0
+        self._chance = chances[self._alone.length - 1]
+        # Dinkelbach's condition: one more slot has to bring as many tokens per price as the draft without it.
+        # Its price is the mean over the slots that drafts will probably have.
+        far = min(max(2, self._alone.length), longest)
+        self._slot = (prices[far] - prices[1]) / (far - 1) if far > 1 else prices[1] - 1.0
 
     def copies(self, index: int, copied: CopiedDraft, drafts: bool) -> int:
-        """The number of likely ids with which, with the drafter's after them, the most are expected to be
-        accepted."""
-        right, most = self._right / self._judged, self.longest if drafts else 0
-        best, lead, copies, before = -1.0, 0, 0.0, 1.0
-        self._drafts = drafts
-        likely = [chance for chance in copied.chances if chance > LEAST_CHANCE]
-        for count in range(len(likely) + 1):
-            if count:
-                before = likely[count - 1]
-                copies += before
-            expected, chance = copies, before * right
-            for _ in range(most - count):
-                if chance <= LEAST_CHANCE:
-                    break
-                expected += chance
-                chance *= right
-            if expected > best:
-                best, lead = expected, count
-        self._offer("copy", likely)
-        if drafts:
-            self._offer_draft()
-        self._rule, self._before, self._leads = None, likely[lead - 1] if lead else 1.0, lead > 0
-        if lead:
-            self._led, self._taken = likely[:lead], "copy"
-        return lead
+        self._can_draft, alone = drafts, self._alone
+        chances = np.array(copied.chances)[:, None]
+        whole = chances * self._behind[: None if drafts else 1]  # [copied − 1, drafted]: the chance of all
+        tokens = 1.0 + chances.cumsum(0) - chances + whole.cumsum(1)
+        prices = self._fused_prices[1 : len(whole) + 1, : whole.shape[1]]
+        worth = (
+            tokens / (1.0 + CAUTION * (prices - 1.0)) if self.least is None else tokens * (whole > self.least)
+        )
+        at = place, behind = divmod(int(worth.argmax()), whole.shape[1])
+        self._copy = copy = Best(place + 1 + behind, float(tokens[at]), float(prices[at]))
+        self._copy_chance, self._drafted_behind = copied.chances[place], behind
+        if self.least is None:
+            enough, better = self.costs.pays(copy), copy.rate > alone.rate
+        else:
+            enough, better = bool(worth[at]), copy.tokens > alone.tokens
+        if not enough or (drafts and self._pays and not better):
+            return 0
+        self._taken, self._leads, self._before = "copy", True, self._copy_chance
+        return place + 1
 
     def budget_behind(self, index: int) -> int:
-        """0 where the drafter's next token would hardly be accepted together with all before it."""
-        if not self._drafts or self._before * self._right / self._judged <= LEAST_CHANCE:
+        if not self._drafted_behind:
             return 0
-        self._offer("fused", self._led, self.cost_model.draft_chances(self.longest, behind=True))
-        self._taken = "fused"
+        self._taken, self._has_drafted = "fused", True
         return self.longest
 
     def budget(self, index: int) -> int:
-        self._offer_draft()
-        self._taken = "drafter"
-        return super().budget(index)
+        if not self._pays:
+            return 0
+        self._taken, self._has_drafted = "drafter", True
+        return self.longest
 
     def offers(self) -> tuple[Offer, ...]:
-        found = self._offered.items()
-        return tuple(Offer(source, *best, chance, source == self._taken) for source, (best, chance) in found)
+        """The best draft of each source, also where a plain round is better."""
+        taken, needed = self._taken, self._needed
+        made = [Offer("plain", *PLAIN, 1.0, taken == "plain", min(needed, 1.0))]
+        if self._can_draft:
+            made.append(Offer("drafter", *self._alone, self._chance, taken == "drafter", needed))
+        if self._copy.length:
+            source: Literal["fused", "copy"] = "fused" if self._drafted_behind else "copy"
+            if needed and self._can_draft and self._pays:
+                needed = max(needed, self._alone.rate)
+            made.append(Offer(source, *self._copy, self._copy_chance, taken == source, needed))
+        return tuple(made)
 
-    def _offer_draft(self) -> None:
-        """Offer a draft before anything is drawn: at least one slot."""
-        if "drafter" not in self._offered:
-            self._offer("drafter", (), self.cost_model.draft_chances(self.longest))
+    def _rule_now(self) -> StopRule:
+        rate = (self._copy if self._leads else self._alone).rate
+        price = self._slot * max(1.0, rate) if self.least is None else self.least
+        return StopRule(self._before, price=price, segments=self._segments)
 
-    def _offer(self, source: DraftSource, copied: Sequence[float], drafted: Sequence[float] = ()) -> None:
-        """Offer ids from memory with these chances, and after them a draft of at least one slot."""
-        before = copied[-1] if copied else 1.0
-        chances = [before * chance for chance in drafted]
-        chances = chances[: max(1, sum(chance > LEAST_CHANCE for chance in chances))]
-        length = len(copied) + len(chances)
-        if length:
-            price = float(self._fused_prices[len(copied), len(chances)])
-            tokens = 1.0 + sum(copied) + sum(chances)
-            self._offered[source] = Best(length, tokens, price), before if copied else chances[-1]
 
-    def _new_rule(self) -> StopRule:
-        return StopRule(self._before, price=LEAST_CHANCE, segments=self.cost_model.segments)
+def make_policy(asked: GenerationConfig, costs: CostModel, head: Head | None) -> DraftPolicy:
+    """The draft policy of one generation, which learns into `costs`. "head" goes by the drafter's own
+    probabilities until the acceptance head is trained (SpecDec++; OmniDraft, equation 7)."""
+    longest = asked.longest_draft
+    if asked.draft_policy == "fixed":
+        return DraftPolicy(asked.draft_length)
+    if asked.draft_policy == "confidence":
+        return DraftPolicy(longest, costs, partial(StopRule, min_prob=asked.confidence))
+    if asked.draft_policy == "head":
+        # a draft also goes on where the product is just 1 − γ
+        price = math.nextafter(1.0 - asked.gamma, -math.inf)
+        return DraftPolicy(longest, costs, partial(StopRule, price=price, segments=AS_PREDICTED), head)
+    return AdaptivePolicy(longest, costs, LEAST_CHANCE if asked.draft_policy == "chance" else None)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from omnidemo.core.config import GenerationConfig
 from omnidemo.decoding.cost_model import CostModel
+from omnidemo.decoding.draft_policy import make_policy
 from omnidemo.decoding.engine import AnswerPlan, Limits
 from omnidemo.decoding.form_source import FormSource
 from omnidemo.decoding.method import Method
@@ -56,7 +57,7 @@ def plan_answer(
         SamplingParams(**{each.name: getattr(asked, each.name) for each in fields(SamplingParams)}),
         randomness_of(asked.seed, method.coupled, len(pair.map.drafters), len(begun)),
         Limits(asked.max_new_tokens, tuple(text for text in asked.stop if text), cancelled, begun),
-        line.policy(asked, costs), clock=pair.clock,
+        make_policy(asked, costs, line.head), clock=pair.clock,
         backend=pair.make_backend(state.target.cache, state.drafter.cache),
         copier=memory if constraint is None or not method.copies else FormSource(constraint, memory),
         constraint=constraint,

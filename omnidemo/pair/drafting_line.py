@@ -14,15 +14,7 @@ from omnidemo.backends.runner import Runner
 from omnidemo.core.config import GenerationConfig
 from omnidemo.core.records import Round
 from omnidemo.decoding.cost_model import CostModel
-from omnidemo.decoding.cost_policy import CostPolicy
-from omnidemo.decoding.draft_policy import (
-    ChancePolicy,
-    ConfidencePolicy,
-    DraftPolicy,
-    FixedPolicy,
-    Head,
-    HeadPolicy,
-)
+from omnidemo.decoding.draft_policy import Head
 from omnidemo.decoding.method import Method
 from omnidemo.decoding.price_list import Timed
 from omnidemo.models.adapters.acceptance_head import NumpyHead
@@ -73,19 +65,6 @@ class DraftingLine:
         costs = CostModel(self.cost_model.prices)
         pays = costs.pays(costs.best_draft(asked.longest_draft))
         return "on" if pays or asked.draft_policy != "cost" else "alone"
-
-    def policy(self, asked: GenerationConfig, costs: CostModel) -> DraftPolicy:
-        """The draft policy of one generation, which learns into `costs`."""
-        longest = asked.longest_draft
-        if asked.draft_policy == "fixed":
-            return FixedPolicy(asked.draft_length)
-        if asked.draft_policy == "confidence":
-            return ConfidencePolicy(longest, costs, asked.confidence)
-        if asked.draft_policy == "head":
-            return HeadPolicy(longest, costs, asked.gamma, self.head)
-        if asked.draft_policy == "chance":
-            return ChancePolicy(longest, costs)
-        return CostPolicy(longest, costs)
 
 
 def timed(done: Round, positions: int = 0) -> Timed:

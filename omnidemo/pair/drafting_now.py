@@ -36,6 +36,5 @@ def describe(policy: Policy, costs: CostModel, has_head: bool, draft_length: int
         sentence = f"The newest drafts had {costs.length:.1f} drafter tokens."
     else:
         sentence = "Nothing has been drafted so far."
-    table = costs.head if policy == "head" and has_head else costs.acceptance
     length = float(draft_length) if policy == "fixed" else costs.length
-    return Drafting(policy, length, not alone, sentence, table.rows())
+    return Drafting(policy, length, not alone, sentence, costs.acceptance.rows())

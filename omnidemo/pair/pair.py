@@ -22,7 +22,7 @@ from omnidemo.core.tasks import Task
 from omnidemo.decoding.backend import Backend, KVCache
 from omnidemo.decoding.constraint import Constraint
 from omnidemo.decoding.cost_model import CostModel
-from omnidemo.decoding.draft_policy import FixedPolicy
+from omnidemo.decoding.draft_policy import DraftPolicy
 from omnidemo.decoding.engine import AnswerPlan, Limits, decode
 from omnidemo.decoding.methods import BASELINE, Method, make_method
 from omnidemo.decoding.randomness import Sampler
@@ -151,7 +151,7 @@ class Pair:
         # Without a backend each token is a pass of its own, and other generations get the lock between two.
         plan = AnswerPlan(
             self._method("auto"), self.map, self.ngrams, SamplingParams(0.0), Sampler(0),
-            Limits(max_new_tokens), FixedPolicy(0), tracer,
+            Limits(max_new_tokens), DraftPolicy(0), tracer,
         )  # fmt: skip
         steps, written = decode(state, plan), list[int]()
         while not cancelled():

@@ -22,7 +22,7 @@ from omnidemo.backends.compiled_backend import CompiledBackend
 from omnidemo.backends.fused_llama import FusedCache, FusedLlama
 from omnidemo.core.records import Round
 from omnidemo.decoding.contexts import DrafterContext
-from omnidemo.decoding.draft_policy import FixedPolicy
+from omnidemo.decoding.draft_policy import DraftPolicy
 from omnidemo.decoding.engine import AnswerPlan, DecodingState, Limits, decode
 from omnidemo.decoding.methods import make_method
 from omnidemo.decoding.randomness import Sampler, SharedNoise
@@ -185,7 +185,7 @@ def conversation(pair: Pair, prompt: str = PROMPTS[0]) -> DecodingState:
     return state
 
 
-class Unsteady(FixedPolicy):
+class Unsteady(DraftPolicy):
     """Another budget every few rounds, and sometimes none."""
 
     def budget(self, index: int) -> int:

@@ -15,11 +15,11 @@ from omnidemo.backends import compiled_passes as cpu_passes
 from omnidemo.backends import fused_llama
 from omnidemo.backends.compiled_backend import roll_out
 from omnidemo.backends.fused_llama import FusedCache, FusedLlama
+from omnidemo.core.config import GenerationConfig
 from omnidemo.decoding.calibration import EDGES, Calibration
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.cost_model import CostModel
-from omnidemo.decoding.cost_policy import CostPolicy
-from omnidemo.decoding.draft_policy import ConfidencePolicy, HeadPolicy, StopRule
+from omnidemo.decoding.draft_policy import StopRule, make_policy
 from omnidemo.decoding.methods import NgramExact, make_method
 from omnidemo.decoding.price_list import PriceList
 from omnidemo.decoding.randomness import Sampler
@@ -204,11 +204,9 @@ def test_rules_foresee_themselves() -> None:
             )
         if chance.random() < 0.8:
             known.prices = PriceList.linear(chance.uniform(0.5, 2.0), 0.1, chance.uniform(0.01, 1.0))
-        for rule in (
-            CostPolicy(9, known),
-            ConfidencePolicy(9, known, chance.random()),
-            HeadPolicy(9, known, chance.random(), None),
-        ):
+        numbers: dict[str, Any] = {"longest_draft": 9, "confidence": chance.random(), "gamma": 0.5}
+        for name in ("cost", "confidence", "head"):
+            rule = make_policy(GenerationConfig(draft_policy=name, **numbers), known, None)
             rule.begin_round(0, 50, 0)
             rule.budget(0)
             for _ in range(5):

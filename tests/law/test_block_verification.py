@@ -12,7 +12,7 @@ import torch
 
 from omnidemo.core.records import Round
 from omnidemo.decoding.backend import Acceptance, Draft
-from omnidemo.decoding.draft_policy import FixedPolicy
+from omnidemo.decoding.draft_policy import DraftPolicy
 from omnidemo.decoding.engine import AnswerPlan, Limits, RoundContext, decode
 from omnidemo.decoding.methods import BlockVerification, Method, TokenIntersection, block_verification
 from omnidemo.decoding.methods.block_verification import one_by_one
@@ -27,7 +27,7 @@ CACHES = {id(world): world.cache() for world in (*EACH, SAME)}
 
 def first_round(world: World, method: Method, budget: int, rng: Randomness, count: int = 50) -> Round:
     state = world.conversation(world.prompt)
-    sampling, policy = SamplingParams(1.0), FixedPolicy(budget)
+    sampling, policy = SamplingParams(1.0), DraftPolicy(budget)
     plan = AnswerPlan(method, world.map, CACHES[id(world)], sampling, rng, Limits(count), policy)
     return next(decode(state, plan))
 

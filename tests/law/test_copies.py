@@ -11,7 +11,7 @@ import torch
 
 from omnidemo.core.records import Round
 from omnidemo.decoding.backend import Slot
-from omnidemo.decoding.draft_policy import FixedPolicy
+from omnidemo.decoding.draft_policy import DraftPolicy
 from omnidemo.decoding.engine import AnswerPlan, Limits, RoundContext, decode
 from omnidemo.decoding.methods import Copy, Method, NgramMerge, Speculative, TokenIntersection
 from omnidemo.decoding.randomness import Sampler, SharedNoise
@@ -32,7 +32,7 @@ SMALL = WORLDS[1:]  # the law of every method over several rounds takes seconds 
 EACH = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 
 
-class Copying(FixedPolicy):
+class Copying(DraftPolicy):
     """Copies whenever it can."""
 
     def copies(self, index: int, copied: object, drafts: bool) -> int:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
+from omnidemo.core.config import GenerationConfig
+from omnidemo.core.config.answer_options import Policy
 from omnidemo.decoding.cost_model import CostModel
-from omnidemo.decoding.cost_policy import CostPolicy
-from omnidemo.decoding.draft_policy import ChancePolicy, ConfidencePolicy, DraftPolicy, HeadPolicy
+from omnidemo.decoding.draft_policy import DraftPolicy, Head, make_policy
 from omnidemo.decoding.methods import (
     BlockVerification,
     NgramExact,
@@ -23,12 +25,18 @@ from tests.support.worlds import CROSSING, NESTED, PLAIN, World, distance
 
 LONGEST = 3
 
+
+def rule(name: Policy, costs: Callable[[], CostModel] = CostModel, head: Head | None = None) -> DraftPolicy:
+    asked = GenerationConfig(draft_policy=name, longest_draft=LONGEST, confidence=0.45, gamma=0.6)
+    return make_policy(asked, costs(), head)
+
+
 RULES: dict[str, Callable[[], DraftPolicy]] = {
-    "confidence": lambda: ConfidencePolicy(LONGEST, CostModel(), 0.45),
-    "head": lambda: HeadPolicy(LONGEST, CostModel(), 0.6, lambda state, log_q: 0.7 if log_q > -1.0 else 0.3),
-    "no head": lambda: HeadPolicy(LONGEST, CostModel(), 0.6, None),
-    "chance": lambda: ChancePolicy(LONGEST, known()),
-    "cost": lambda: CostPolicy(LONGEST, known()),
+    "confidence": partial(rule, "confidence"),
+    "head": partial(rule, "head", head=lambda state, log_q: 0.7 if log_q > -1.0 else 0.3),
+    "no head": partial(rule, "head"),
+    "chance": partial(rule, "chance", known),
+    "cost": partial(rule, "cost", known),
 }
 
 

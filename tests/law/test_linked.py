@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from omnidemo.decoding.contexts import DrafterContext
-from omnidemo.decoding.draft_policy import FixedPolicy
+from omnidemo.decoding.draft_policy import DraftPolicy
 from omnidemo.decoding.engine import AnswerPlan, Limits, decode
 from omnidemo.decoding.methods import Autoregressive, Method, Speculative
 from omnidemo.decoding.randomness import Randomness, SharedNoise
@@ -83,7 +83,7 @@ def written(
 ) -> tuple[int, ...]:  # fmt: skip
     state = begun(world, wire or Wire(world), world.prompt)
     plan = AnswerPlan(
-        method, world.map, world.cache(), sampling, rng, Limits(count), FixedPolicy(budget),
+        method, world.map, world.cache(), sampling, rng, Limits(count), DraftPolicy(budget),
         backend=LinkedRounds(), copier=world.copier(state),
     )  # fmt: skip
     return tuple(token.id for done in decode(state, plan) for token in done.tokens)

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from omnidemo.core.records import Round
-from omnidemo.decoding.draft_policy import FixedPolicy
+from omnidemo.decoding.draft_policy import DraftPolicy
 from omnidemo.decoding.engine import AnswerPlan, DecodingState, Limits, decode
 from omnidemo.decoding.methods import Copy, Method
 from omnidemo.decoding.randomness import Sampler, SharedNoise
@@ -58,7 +58,7 @@ METHODS = dict(LOSSLESS.items())
 EACH = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 
 
-class Fusing(FixedPolicy):
+class Fusing(DraftPolicy):
     """So many ids of memory, and of the drafter, whenever there are as many."""
 
     def __init__(self, first: int, drafted: int) -> None:

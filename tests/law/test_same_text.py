@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from omnidemo.decoding.draft_policy import FixedPolicy
+from omnidemo.decoding.draft_policy import DraftPolicy
 from omnidemo.decoding.engine import AnswerPlan, Limits, decode
 from omnidemo.decoding.methods import (
     METHODS,
@@ -202,7 +202,7 @@ def ids_of(world: World, seed: int, sampling: SamplingParams, begun: tuple[int, 
     state = world.conversation((*world.prompt, *begun))
     limits = Limits(12 - len(begun), begun=begun)
     rng = SharedNoise(seed, len(world.target) + 1)
-    plan = AnswerPlan(TokenIntersection(), world.map, world.cache(), sampling, rng, limits, FixedPolicy(2))
+    plan = AnswerPlan(TokenIntersection(), world.map, world.cache(), sampling, rng, limits, DraftPolicy(2))
     return tuple(token.id for one in decode(state, plan) for token in one.tokens)
 
 

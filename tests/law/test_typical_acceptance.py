@@ -12,7 +12,7 @@ import torch
 
 from omnidemo.core.metrics import measure
 from omnidemo.core.records import Round
-from omnidemo.decoding.draft_policy import FixedPolicy
+from omnidemo.decoding.draft_policy import DraftPolicy
 from omnidemo.decoding.engine import AnswerPlan, Limits, decode
 from omnidemo.decoding.methods import METHODS, NgramMerge, TokenIntersection, TypicalAcceptance
 from omnidemo.decoding.methods.typical_acceptance import DELTA, EPSILON, threshold
@@ -32,7 +32,7 @@ def rounds_of(
     found: list[tuple[Any, Round]] = []
 
     def run(rng: Randomness) -> tuple[int, ...]:
-        state, policy = world.conversation(world.prompt), Copying(budget) if copied else FixedPolicy(budget)
+        state, policy = world.conversation(world.prompt), Copying(budget) if copied else DraftPolicy(budget)
         plan = AnswerPlan(
             TypicalAcceptance(), world.map, world.cache(), sampling, rng, Limits(50), policy,
             copier=world.copier(state),
@@ -92,7 +92,7 @@ def test_the_figure_is_the_mean_over_the_tokens() -> None:
 def test_only_what_is_not_lossless_says_a_distance() -> None:
     plan = AnswerPlan(
         TokenIntersection(), SAME.map, SAME.cache(), SamplingParams(1.0), Sampler(1), Limits(20),
-        FixedPolicy(2),
+        DraftPolicy(2),
     )  # fmt: skip
     assert all(done.variation is None for done in decode(SAME.conversation(SAME.prompt), plan))
     assert (

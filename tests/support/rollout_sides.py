@@ -15,7 +15,7 @@ from omnidemo.backends.compiled_backend import RolledDraws
 from omnidemo.backends.fused_llama import FusedCache, FusedLlama
 from omnidemo.decoding.backend import Draft, Pass
 from omnidemo.decoding.contexts import DrafterContext
-from omnidemo.decoding.draft_policy import FixedPolicy, StopRule
+from omnidemo.decoding.draft_policy import DraftPolicy, StopRule
 from omnidemo.decoding.engine import RoundContext
 from omnidemo.decoding.method import Method
 from omnidemo.decoding.methods import fitting
@@ -44,14 +44,13 @@ WARPS = {
 }
 
 
-class Asking(FixedPolicy):
+class Asking(DraftPolicy):
     """A draft policy of fixed length that records the drafter's probabilities and states, and stops by a
     threshold."""
 
-    watches = reads_states = True
-
     def __init__(self, longest: int, threshold: float = 0.0, guess: float = 0.0) -> None:
         super().__init__(longest)
+        self.watches = self.reads_states = True
         self.threshold, self.guess = threshold, guess
         self.heard: list[float] = []
         self.states: list[Any] = []
@@ -107,7 +106,7 @@ class Side:
             frozenset({42}),
             penalty,
             start,
-            rule or FixedPolicy(0),
+            rule or DraftPolicy(0),
             target=target,
         )
         made.draws = RolledDraws() if self.rolls else None

@@ -19,7 +19,7 @@ from omnidemo.decoding import randomness
 from omnidemo.decoding.backend import Pass
 from omnidemo.decoding.constraint import Constraint
 from omnidemo.decoding.contexts import DrafterContext
-from omnidemo.decoding.draft_policy import DraftPolicy, FixedPolicy
+from omnidemo.decoding.draft_policy import DraftPolicy
 from omnidemo.decoding.engine import AnswerPlan, DecodingState, Limits, decode
 from omnidemo.decoding.form_source import FormSource
 from omnidemo.decoding.methods import Method, fitting
@@ -237,7 +237,7 @@ class World:  # worlds are shared by modules: one that is changed would change t
     ) -> tuple[int, ...]:
         """The ids that one round emits after `before`."""
         state = self.conversation((*self.prompt, *before))
-        length = FixedPolicy(budget) if isinstance(budget, int) else budget()
+        length = DraftPolicy(budget) if isinstance(budget, int) else budget()
         plan = AnswerPlan(
             method, self.map, cache, sampling, rng, Limits(50), length, **self.sources(state, before)
         )  # fmt: skip
@@ -251,7 +251,7 @@ class World:  # worlds are shared by modules: one that is changed would change t
 
         def run(rng: Randomness) -> tuple[int, ...]:
             state = self.conversation(self.prompt)
-            plan = AnswerPlan(method, self.map, cache, sampling, rng, Limits(50), FixedPolicy(budget))
+            plan = AnswerPlan(method, self.map, cache, sampling, rng, Limits(50), DraftPolicy(budget))
             done = next(decode(state, plan))
             return (int(done.accepted > 0),)
 
@@ -310,7 +310,7 @@ class World:  # worlds are shared by modules: one that is changed would change t
         """The first `count` ids (fewer after an end token) of one generation that could go on, so that they
         may be drafted."""
         cache = self.cache() if cache is None else cache
-        state, limits, policy = self.conversation(self.prompt), Limits(count + budget), FixedPolicy(budget)
+        state, limits, policy = self.conversation(self.prompt), Limits(count + budget), DraftPolicy(budget)
         plan = AnswerPlan(
             method, self.map, cache, sampling, rng, limits, policy, **self.sources(state)
         )  # fmt: skip

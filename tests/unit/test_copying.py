@@ -10,7 +10,7 @@ import pytest
 
 from omnidemo.core.records import Match
 from omnidemo.decoding.cost_model import CostModel
-from omnidemo.decoding.cost_policy import CostPolicy
+from omnidemo.decoding.draft_policy import AdaptivePolicy
 from omnidemo.decoding.sources.copier import CopiedDraft, Copier, CopyChances
 from omnidemo.decoding.sources.text_index import BREAK, CANDIDATES, SMALLEST, TextIndex
 from omnidemo.pair import copy_memory
@@ -226,7 +226,7 @@ def test_what_was_forgotten_meanwhile_does_not_come_back() -> None:
 
 
 def test_the_policy_copies_while_an_id_brings_more_than_it_costs() -> None:
-    policy = CostPolicy(8, known(row=0.2))
+    policy = AdaptivePolicy(8, known(row=0.2))
     policy.begin_round(0, 20, 0)
     sure = CopiedDraft([1, 2, 3], [Match(3, "prompt")] * 3, [0, 0, 0], [0.9, 0.6, 0.05])
     assert policy.copies(0, sure, False) == 2

@@ -8,16 +8,18 @@ from itertools import product
 
 import pytest
 
+from omnidemo.core.config import GenerationConfig
+from omnidemo.core.config.answer_options import Policy
 from omnidemo.core.records import Match
 from omnidemo.decoding.calibration import TRUST, Calibration
 from omnidemo.decoding.cost_model import FIRST, MARGIN, PLAIN, READING, CostModel, best_draft
-from omnidemo.decoding.cost_policy import CAUTION, CostPolicy
 from omnidemo.decoding.draft_policy import (
+    CAUTION,
     HOLD,
-    ChancePolicy,
-    ConfidencePolicy,
+    LEAST_CHANCE,
+    AdaptivePolicy,
     DraftPolicy,
-    HeadPolicy,
+    make_policy,
 )
 from omnidemo.decoding.price_list import PriceList, Timed
 from omnidemo.decoding.sources.copier import CopiedDraft
@@ -80,7 +82,7 @@ def test_cost_drafts_further_the_surer_the_drafter_and_the_cheaper_a_token() -> 
         for _ in range(200):  # as sure as it is right
             cost_model.acceptance.learn((sure, sure))
             cost_model.next_acceptance.learn((sure, sure))
-        return drafted(CostPolicy(12, cost_model), sure)
+        return drafted(AdaptivePolicy(12, cost_model), sure)
 
     assert far(0.2) == 0 < far(0.5) < far(0.75) < far(0.97)
     assert far(0.8, step=0.05) > far(0.8, step=0.4)
@@ -116,7 +118,7 @@ def test_of_copies_drafter_both_and_neither_the_policy_takes_what_brings_most_fo
         chances = [chance.random()]
         while len(chances) < 6:
             chances.append(chances[-1] * chance.random() ** 0.3)
-        policy = CostPolicy(5, model)
+        policy = AdaptivePolicy(5, model)
         policy.begin_round(0, 0, 0)
         count = policy.copies(0, copied(*chances), drafts=True)
         behind = policy.budget_behind(0) if count else 0
@@ -149,13 +151,13 @@ def test_of_copies_drafter_both_and_neither_the_policy_takes_what_brings_most_fo
 def test_the_margin_is_wider_where_prices_are_guessed() -> None:
     for origin, pays in (("guessed", False), ("measured", True)):
         model = CostModel(PriceList.linear(1.0, 0.6, 0.1, origin=origin))
-        policy = CostPolicy(4, model)
+        policy = AdaptivePolicy(4, model)
         policy.begin_round(0, 0, 0)
         assert (policy.copies(0, copied(0.76), drafts=False) > 0) is pays
 
 
 def test_a_plain_round_says_what_each_source_lacks() -> None:
-    policy = CostPolicy(4, known(step=0.3, row=0.6))
+    policy = AdaptivePolicy(4, known(step=0.3, row=0.6))
     policy.begin_round(0, 0, 0)
     assert not policy.copies(0, copied(0.4, 0.1), drafts=True) and not policy.budget(0)
     plain, draft, copy = policy.offers()
@@ -173,7 +175,7 @@ def test_a_plain_round_says_what_each_source_lacks() -> None:
 def test_a_machine_that_gets_slower_by_half_decides_alike() -> None:
     for row, step, right in product((0.05, 0.2, 0.4), (0.05, 0.2), (0.3, 0.6, 0.9)):
         policies = [
-            CostPolicy(9, as_right_as(right, right, known(step * pace, pace, row * pace)))
+            AdaptivePolicy(9, as_right_as(right, right, known(step * pace, pace, row * pace)))
             for pace in (1.0, 1.5)
         ]
         chances = [0.9 * right**n for n in range(9)]
@@ -184,12 +186,12 @@ def test_a_machine_that_gets_slower_by_half_decides_alike() -> None:
 
 
 def test_a_long_prompt_that_the_drafter_has_not_read_counts() -> None:
-    policy = CostPolicy(4, as_right_as(0.6, 0.4, known(step=0.3, row=0.1)))
+    policy = AdaptivePolicy(4, as_right_as(0.6, 0.4, known(step=0.3, row=0.1)))
     policy.begin_round(0, 4000, 0)
     assert policy.budget(0) == 4
     policy.begin_round(0, 4000, 4000)
     assert policy.budget(0) == 4, "it has drafted, so it has read"
-    other = CostPolicy(4, as_right_as(0.6, 0.4, known(step=0.3, row=0.1)))
+    other = AdaptivePolicy(4, as_right_as(0.6, 0.4, known(step=0.3, row=0.1)))
     other.begin_round(0, 4000, 4000)
     assert other.budget(0) == 0
 
@@ -197,7 +199,7 @@ def test_a_long_prompt_that_the_drafter_has_not_read_counts() -> None:
 def test_a_drafter_that_was_wrong_is_asked_again_when_what_is_known_has_faded() -> None:
     """No rounds are made for it: the draft is again the best one that is known."""
     model = known(step=0.1, row=0.1)
-    policy, drafts = CostPolicy(4, model), list[bool]()
+    policy, drafts = AdaptivePolicy(4, model), list[bool]()
     for index in range(2000):
         policy.begin_round(index, 50, 0)
         drafts.append(policy.budget(index) > 0)
@@ -214,7 +216,7 @@ def test_a_drafter_that_was_wrong_is_asked_again_when_what_is_known_has_faded() 
 
 def test_the_rule_is_held_for_some_rounds() -> None:
     model = known()
-    policy, rules = CostPolicy(8, model), list[float]()
+    policy, rules = AdaptivePolicy(8, model), list[float]()
     for index in range(3 * HOLD):
         policy.begin_round(index, 50 + index, 0)
         assert policy.budget(index) == 8
@@ -226,11 +228,11 @@ def test_the_rule_is_held_for_some_rounds() -> None:
 
 def test_an_answer_that_has_begun_goes_by_the_prices_that_it_began_with() -> None:
     model = known()
-    policy = CostPolicy(8, model)
+    policy = AdaptivePolicy(8, model)
     model.prices.become(PriceList.linear(1.0, 9.0, 9.0))
     policy.begin_round(0, 50, 0)
     assert policy.budget(0) == 8
-    other = CostPolicy(8, model)
+    other = AdaptivePolicy(8, model)
     other.begin_round(0, 50, 0)
     assert other.budget(0) == 0
 
@@ -239,7 +241,7 @@ def test_the_same_state_makes_the_same_drafts_whatever_its_rounds_took() -> None
     def played(seed: int) -> list[object]:
         chance, clock = random.Random(7), random.Random(seed)
         model = known(row=0.2)
-        policy, made = CostPolicy(6, model), list[object]()
+        policy, made = AdaptivePolicy(6, model), list[object]()
         for index in range(60):
             policy.begin_round(index, 40 + index, 0)
             found = copied(*(chance.random() ** (n + 1) for n in range(5)))
@@ -258,58 +260,66 @@ def _took(clock: random.Random) -> Timed:
     return Timed(clock.randrange(1, 9), 0, 0.0, clock.random() + 0.01)
 
 
+def likely(longest: int, model: CostModel) -> AdaptivePolicy:
+    policy = AdaptivePolicy(longest, model, LEAST_CHANCE)
+    policy.begin_round(0, 0, 0)
+    return policy
+
+
 def test_chance_drafts_while_the_whole_draft_is_likely_and_knows_no_time() -> None:
     def far(right: float, **times: float) -> int:
         cost_model = known(**times)
         for number in range(2000):  # guesses that the drafter gives 0.9, of which so many are right
             cost_model.learn([(0.9,), (0.9,)], [1.0, float(number % 20 < 20 * right)])
             cost_model.learn([(0.9,)], [float(number % 20 < 20 * right)])
-        return drafted(ChancePolicy(12, cost_model), 0.9)
+        return drafted(AdaptivePolicy(12, cost_model, LEAST_CHANCE), 0.9)
 
     assert far(0.05) == 1 < far(0.75) < far(0.95) <= 12
     assert far(0.75) == far(0.75, step=5.0, plain=9.0)
 
 
 def test_chance_copies_what_is_likely_where_that_is_more_than_a_draft() -> None:
-    rule = ChancePolicy(8, CostModel())
+    rule = likely(8, CostModel())
     assert rule.copies(0, copied(0.9, 0.8, 0.31, 0.29, 0.2), drafts=False) == 3
-    # half of its guesses are right, as far as is known: behind the second copy one is likelier than the third
+    # half of the drafter's guesses are right, as far as is known: behind the second copy one is likelier than
+    # the third
     assert rule.copies(0, copied(0.9, 0.8, 0.31, 0.29, 0.2), drafts=True) == 2 and rule.budget_behind(0) == 8
     assert rule.stop_rule().cumulative == 0.8
     assert rule.copies(0, copied(0.9, 0.8, 0.6, 0.4, 0.2), drafts=True) == 4 and not rule.budget_behind(0)
     assert rule.copies(0, copied(0.25), drafts=False) == 0
     assert rule.copies(0, copied(0.45), drafts=True) == 0, "half of its guesses are right, as far as is known"
-    for _ in range(50):
-        rule.learn([(0.9,)] * 4, [1.0] * 4)
-    assert rule.copies(0, copied(0.9, 0.8, 0.7), drafts=True) == 0, "a draft brings more than two"
+    right = likely(8, as_right_as(1.0, 1.0, CostModel()))
+    assert right.copies(0, copied(0.35), drafts=True) == 0, "a draft brings more"
 
 
 def test_chance_says_what_was_offered_at_the_length_that_it_would_have_and_for_what_price() -> None:
     model = as_right_as(0.8, 0.5, known(step=0.2, row=0.1))
-    rule = ChancePolicy(4, model)
-    rule.begin_round(0, 0, 0)
+    rule = likely(4, model)
     assert rule.budget(0) == 4
     plain, draft = rule.offers()
     first, later = model.first(), model.later()
     assert plain == ("plain", 0, 1.0, 1.0, 1.0, False, 0.0)
     assert draft.source == "drafter" and draft.taken and draft.length == 2, "a third would be too unlikely"
     assert draft.tokens == pytest.approx(1 + first + first * later) and draft.price == pytest.approx(1.6)
-    assert draft.chance == pytest.approx(first * later)
+    assert draft.chance == pytest.approx(first * later) and draft.needed == 0.0
     rule.begin_round(1, 3, 0)
-    assert rule.copies(1, copied(0.9, 0.8, 0.29), drafts=True) == 2
+    assert rule.copies(1, copied(0.9, 0.8, 0.29), drafts=True) == 2 and rule.budget_behind(1) == 4
     offers = {offer.source: offer for offer in rule.offers()}
-    assert offers["copy"][1:6] == (2, pytest.approx(2.7), pytest.approx(1.2), 0.8, True)
-    assert [*offers] == ["plain", "copy", "drafter"] and not offers["drafter"].taken
+    assert offers["fused"].length == 3 and offers["fused"].tokens == pytest.approx(2.7 + 0.8 * model.behind())
+    assert offers["fused"].chance == 0.8 and offers["fused"].taken and not offers["drafter"].taken
     rule.begin_round(2, 5, 0)
     assert rule.copies(2, copied(0.2), drafts=False) == 0
-    assert [(offer.source, offer.taken) for offer in rule.offers()] == [("plain", True)]
+    assert [(offer.source, offer.taken) for offer in rule.offers()] == [("plain", True), ("copy", False)]
 
 
 def test_the_head_stops_at_its_threshold() -> None:
+    def far(name: Policy, **numbers: float) -> int:
+        asked = GenerationConfig.of(draft_policy=name, longest_draft=10, **numbers)
+        return drafted(make_policy(asked, CostModel(), None), 0.9)
+
     # 0.9³ = 0.73, 0.9⁴ = 0.66: a rejection is likelier than 0.3
-    assert drafted(HeadPolicy(10, CostModel(), 0.3, None), 0.9) == 4
-    assert drafted(HeadPolicy(10, CostModel(), 0.9, None), 0.9) == 10
-    assert drafted(ConfidencePolicy(10, CostModel(), 0.95), 0.9) == 1
+    assert far("head", gamma=0.3) == 4 and far("head", gamma=0.9) == 10
+    assert far("confidence", confidence=0.95) == 1 and far("fixed") == 4
 
 
 def test_an_untrained_head_is_told() -> None:

@@ -14,7 +14,7 @@ import torch
 from omnidemo.core.config import GenerationConfig
 from omnidemo.core.records import STAGES, Round
 from omnidemo.decoding.contexts import DrafterContext
-from omnidemo.decoding.draft_policy import FixedPolicy
+from omnidemo.decoding.draft_policy import DraftPolicy
 from omnidemo.decoding.engine import AnswerPlan, DecodingState, Limits, decode
 from omnidemo.decoding.methods import fitting, make_method
 from omnidemo.decoding.randomness import Sampler
@@ -38,7 +38,7 @@ def run(
     state = state or world.conversation(world.prompt)
     chosen, sampler = make_method(method, world.map), Sampler(1)
     options = {"clock": perf_counter} | options
-    cache, policy = world.cache(), FixedPolicy(budget)
+    cache, policy = world.cache(), DraftPolicy(budget)
     plan = AnswerPlan(chosen, world.map, cache, sampling, sampler, limits, policy, **options)  # type: ignore[arg-type]
     rounds = []
     for r in decode(state, plan):

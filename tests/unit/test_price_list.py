@@ -11,7 +11,7 @@ import pytest
 
 from omnidemo.core.records import Match
 from omnidemo.decoding.cost_model import MARGIN, CostModel
-from omnidemo.decoding.cost_policy import CostPolicy
+from omnidemo.decoding.draft_policy import AdaptivePolicy
 from omnidemo.decoding.price_list import ENOUGH, FEW, ROWS, PriceList, Timed
 from omnidemo.decoding.sources.copier import CopiedDraft
 
@@ -57,7 +57,7 @@ def choices(prices: PriceList, clear: float) -> list[str | None]:
         while len(chances) < 6:
             chances.append(chances[-1] * chance.random() ** 0.3)
         copied = CopiedDraft([*range(6)], [Match(2, "prompt")] * 6, [0] * 6, chances)
-        policy = CostPolicy(5, model)
+        policy = AdaptivePolicy(5, model)
         policy.begin_round(0, 0, 0)
         took = "copy" if policy.copies(0, copied, True) else "drafter" if policy.budget(0) else "plain"
         true, ours = model.fused_prices(TRUE, 5, 0), model.draft_chances(5)

@@ -54,6 +54,14 @@ def _temperature(value: float) -> float:
 # types with limits, which the settings share
 Tokens = Annotated[int, Field(ge=1, le=1_000_000)]
 Policy = Literal["fixed", "confidence", "chance", "cost", "head"]
+# of each draft policy: how far it guesses, in words, and the options whose numbers it goes by
+POLICIES: Mapping[Policy, tuple[str, tuple[str, ...]]] = {
+    "fixed": ("a fixed number of tokens", ("draft_length",)),
+    "confidence": ("as long as the drafter is sure", ("longest_draft", "confidence")),
+    "chance": ("as long as it is likely to be right", ("longest_draft",)),
+    "cost": ("what pays for itself", ("longest_draft",)),
+    "head": ("by the acceptance head", ("longest_draft", "gamma")),
+}
 DraftLength = Annotated[int, Field(ge=0, le=32)]
 LongestDraft = Annotated[int, Field(ge=1, le=32)]
 Confidence = Annotated[float, Field(ge=0, le=1)]
@@ -194,13 +202,8 @@ class GenerationConfig(BaseModel):
     @property
     def drafting(self) -> str:
         """Draft policy and its numbers, in a word."""
-        numbers = {
-            "fixed": (self.draft_length,), "confidence": (self.longest_draft, self.confidence),
-            "head": (self.longest_draft, self.gamma), "cost": (self.longest_draft,),
-            "chance": (self.longest_draft,),
-        }  # fmt: skip
-        named = [f"{number:g}" for number in numbers[self.draft_policy]]
-        return "-".join([self.draft_policy, *named])
+        numbers = [f"{getattr(self, name):g}" for name in POLICIES[self.draft_policy][1]]
+        return "-".join([self.draft_policy, *numbers])
 
     def seeded(self) -> GenerationConfig:
         """With a new seed where there is none, so that the answer can be repeated; unchanged at temperature

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from omnidemo.core.config.answer_options import POLICIES
+
 
 @dataclass(frozen=True, slots=True)
 class Control:
@@ -30,6 +32,11 @@ class Group:
     controls: Mapping[str, Control]
 
 
+def _going_by(number: str) -> tuple[str, tuple[str, ...]]:
+    """`only_when` of a number: the draft policies that go by it."""
+    return "draft_policy", tuple(name for name, (_, numbers) in POLICIES.items() if number in numbers)
+
+
 # In the order of the page.
 GROUPS = (
     Group("first", "", "", {
@@ -45,12 +52,7 @@ GROUPS = (
             "A guess costs time. “What pays for itself” knows the price of a step and makes no guess that"
             " costs more than it saves. By the switch: what pays for itself, and as long as it is likely to"
             " be right where “Show every likely guess” is on.",
-            {
-                "auto": "by the switch on the page",
-                "fixed": "a fixed number of tokens", "confidence": "as long as the drafter is sure",
-                "chance": "as long as it is likely to be right", "cost": "what pays for itself",
-                "head": "by the acceptance head",
-            },
+            {"auto": "by the switch on the page"} | {name: words for name, (words, _) in POLICIES.items()},
         ),
         "domain": Control(
             "Topic memory",
@@ -144,20 +146,20 @@ GROUPS = (
     Group("ahead", "How far to guess ahead", "The numbers of the draft policy, and copying.", {
         "draft_length": Control(
             "Draft length", "Drafter tokens guessed per round; 0 switches guessing off.",
-            only_when=("draft_policy", ("fixed",)),
+            only_when=_going_by("draft_length"),
         ),
         "longest_draft": Control(
             "Longest draft", "Most drafter tokens per round.",
-            only_when=("draft_policy", ("confidence", "chance", "cost", "head")),
+            only_when=_going_by("longest_draft"),
         ),
         "confidence": Control(
             "Least confidence", "A draft ends where the drafter's best guess is less probable than this.",
-            only_when=("draft_policy", ("confidence",)),
+            only_when=_going_by("confidence"),
         ),
         "gamma": Control(
             "γ, risk of a rejection",
             "A draft ends when a rejection gets likelier than this; 0.3 suits chat, 0.7 maths and code.",
-            only_when=("draft_policy", ("head",)),
+            only_when=_going_by("gamma"),
         ),
         "copying": Control(
             "Copy, too",

@@ -12,6 +12,7 @@ from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import SettingsConfigDict
 
 from omnidemo.core.config.answer_options import (
+    POLICIES,
     SAMPLING,
     Confidence,
     DraftLength,
@@ -83,10 +84,9 @@ class Settings(LearningSettings):
         "CPU threads of a forward pass; 0 picks the cores, up to 8, or by the model's size where torch"
         " computes.")
     draft_policy: Literal["auto", Policy] = Field("auto", description=
-        "How long a draft gets: fixed (a number of tokens), confidence (as long as the drafter is sure),"
-        " chance (as long as it is likely to be right), cost (what pays for itself) or head (by the"
-        " acceptance head); auto is cost, and chance for a repeated task and where a visitor of the page"
-        " wants every likely guess.")
+        "How long a draft gets: " + ", ".join(f"{name} ({words})" for name, (words, _) in POLICIES.items())
+        + "; auto is cost, and chance for a repeated task and where a visitor of the page wants every likely"
+        " guess.")
     draft_length: DraftLength = Field(4, description=
         "Drafter tokens per round of the policy `fixed`; 0: nothing is guessed.")
     longest_draft: LongestDraft = Field(14, description=
