@@ -10,7 +10,6 @@ import "./models/better.js";
 import "./models/pair.js";
 import "./adaptation/answers.js";
 import "./adaptation/learning.js";
-import "./replay/glimpse.js";
 import "./replay/race.js";
 import "./replay/slow.js";
 import "./shared/gradio.js";
@@ -18,7 +17,6 @@ import "./shared/visitor-strip.js";
 
 export { adaptation } from "./adaptation/adaptation.js";
 export { controls } from "./adaptation/controls.js";
-export { players } from "./adaptation/teach.js";
 export { chat } from "./chat/chat.js";
 export { showMethod } from "./chat/panels.js";
 export { speeds } from "./chat/speeds.js";

@@ -71,7 +71,7 @@ def _copier(
     """The source of copies; None where nothing is copied."""
     if not method.copies or not (asked.copying or not method.drafts):
         return None
-    text, known = earlier if asked.learn else Earlier()
+    text, known = earlier if asked.learn or asked.recall else Earlier()
     source = MemorySource(state.text, chances, ends, prompt, text)
     source.known = known
     return source

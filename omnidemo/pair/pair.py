@@ -308,7 +308,7 @@ class Pair:
 
     def _guesses(self, asked: GenerationConfig, line: DraftingLine, ngrams: NgramCache) -> str:
         """See `Generation.guesses`. It takes constant time. The lock is held."""
-        copies = self.copies.digest(asked.domain) if asked.copying and asked.learn else ""
+        copies = self.copies.digest(asked.domain) if asked.copying and (asked.learn or asked.recall) else ""
         parts = {
             "drafter": self.drafter_digest[:8], "": line.adapter,
             "ngrams": f"{len(ngrams)}-{ngrams.digest}" if len(ngrams) else "0", "copies": copies,

@@ -1,5 +1,5 @@
-"""Measured repetitions of an answer for the races on the page: by the target alone, or by the base drafter
-and by the one that drafts now."""
+"""Measured repetitions of an answer for the races on the page: by the target alone, or by a line as it was
+before its first answer and as it is now."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from omnidemo.core.config import GREEDY
 from omnidemo.core.records import Generation
 from omnidemo.decoding.methods import BASELINE, METHODS, make_method
 from omnidemo.models.catalogue import reading
@@ -18,12 +19,12 @@ from omnidemo.serving.pair_pool import PairPool
 
 # `check_domain` refuses this name: nothing is ever published for it, so the base drafter drafts
 FRESH_LINE = "\x00fresh"
-DRAFT_LENGTH = 4  # of `fresh_and_today`: fixed, so that no draft policy enters the comparison
 WARM_UP = 8  # tokens before the clock counts
 PATIENCE = 10.0  # seconds to wait while the pair answers others
 TRIES = 3  # attempts of a run: a request that arrives ends it
 LOOK_SECONDS = 0.05
 BUDGET = Budget(passes=3, seconds=5.0)  # a page waits
+LONG_BUDGET = Budget(passes=3, seconds=20.0)  # of two lanes, between which a small difference counts
 
 
 class Beside:
@@ -43,40 +44,40 @@ class Beside:
         with self._pool.using(target, drafter) as (pair, _):
             prompt = newest(pair, messages, reading(pair.target.name), max_new_tokens).messages
             options = {"max_new_tokens": max_new_tokens, "seed": seed, **sampling}
-            return _often(plain=partial(_alone, pair, prompt, method=BASELINE, **options))[0]
+            return _often(BUDGET, plain=partial(_alone, pair, prompt, method=BASELINE, **options))[0]
 
     def fresh_and_today(
         self, *, target: str, drafter: str, messages: Sequence[Mapping[str, str]], method: str,
         max_new_tokens: int, domain: str,
     ) -> tuple[list[Generation], list[Generation]]:  # fmt: skip
-        """The answer with the base drafter and with what drafts for `domain` now. Temperature is 0, other
-        sampling comes from the target's defaults (`Manner`). Drafts have DRAFT_LENGTH tokens and nothing is
-        copied, so that the drafters alone are compared. Runs alternate; the median run of each comes first. A
-        method that does not draft is replaced by "auto"."""
+        """An answer of a repeated task by its line before the first answer (base drafter, empty memory), and
+        by its line `domain` now. The options are those of a task (`options_of`). Runs
+        alternate; the median run of each comes first. A method that does not draft is replaced by "auto"."""
         with self._pool.using(target, drafter) as (pair, lines):
             prompt = newest(pair, messages, reading(pair.target.name), max_new_tokens).messages
             drafting = method in METHODS and METHODS[method].drafts and not METHODS[method].refusal(pair.map)
             options: dict[str, Any] = {
                 "method": method if drafting else make_method("auto", pair.map).name,
-                "draft_policy": "fixed", "draft_length": DRAFT_LENGTH, "copying": False,
-                "max_new_tokens": max_new_tokens, "temperature": 0.0, "seed": 0,
+                "draft_policy": "chance", "max_new_tokens": max_new_tokens, **GREEDY.options,
+                "recall": True,
             }  # fmt: skip
             if domain not in lines.names():  # a comparison must not create one
                 raise ValueError(
-                    "The topic memory that drafted this answer is not there any more, so there is nothing to"
-                    " compare with."
+                    "There is no answer of this line yet, so there is nothing to compare. Let it answer"
+                    " first."
                 )
             with lines.using(domain):
                 before, after = _often(
+                    LONG_BUDGET,
                     before=partial(_alone, pair, prompt, domain=FRESH_LINE, **options),
                     after=partial(_alone, pair, prompt, domain=domain, **options),
                 )
                 return before, after
 
 
-def _often(**lanes: Callable[[], Generation]) -> list[list[Generation]]:
+def _often(budget: Budget, **lanes: Callable[[], Generation]) -> list[list[Generation]]:
     """The runs of each lane, the median run of each first."""
-    passes = passes_of(lanes, BUDGET, time.monotonic)
+    passes = passes_of(lanes, budget, time.monotonic)
     return [_middle_first([made[name] for made in passes]) for name in lanes]
 
 

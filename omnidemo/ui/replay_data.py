@@ -14,8 +14,8 @@ from omnidemo.core.records import Generation, Round
 from omnidemo.decoding.methods import BASELINE
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.storage.recorded_rounds import round_lines
-from omnidemo.ui import answer_lines
-from omnidemo.ui.chat_request import conversation, read_line, read_seed
+from omnidemo.ui import answer_lines, downloads, task_rows
+from omnidemo.ui.chat_request import conversation, read_seed
 from omnidemo.ui.downloads import for_browser
 from omnidemo.ui.errors import report
 from omnidemo.ui.shell import PRIVATE, QUIET, longest_answer, script, widget
@@ -40,10 +40,10 @@ def lane(runs: Sequence[Generation]) -> dict[str, Any]:
 
 
 def beside(services: PublicServices, wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """The lanes of a measurement beside an answer. `wanted` comes from the browser: kind (plain or fresh),
-    target, drafter, message, history, system, tokens; for plain the answer's key (where that answer was
+    """The lanes of a measurement beside an answer. `wanted` comes from the browser: target,
+    drafter, message, history, system, tokens; the answer's key (where that answer was
     measured, both its lanes are known; `again` measures it anew), seed and what the text was drawn with
-    (SAMPLING), for fresh method and line. RuntimeError or ValueError, one sentence, where there are none."""
+    (SAMPLING). RuntimeError or ValueError, one sentence, where there are none."""
     checked = GenerationConfig.of(
         max_new_tokens=wanted.get("tokens") or 1,
         **{name: wanted.get(name) for name in SAMPLING},
@@ -54,7 +54,6 @@ def beside(services: PublicServices, wanted: Mapping[str, Any]) -> dict[str, Any
         wanted.get("history"), str(wanted.get("message") or ""), wanted.get("system")
     )
     asked["max_new_tokens"] = min(checked.max_new_tokens, longest_answer(services.settings))
-    made: Sequence[Sequence[Generation]]
     if (
         wanted.get("kind") == "plain"
         and (speed := services.speed_lanes(str(wanted.get("key") or ""), PATIENCE, bool(wanted.get("again"))))
@@ -65,14 +64,25 @@ def beside(services: PublicServices, wanted: Mapping[str, Any]) -> dict[str, Any
             "lanes": [_lane(rounds, 0, method=name, at=time.time(), runs=1) for rounds, name in both],
             "speed": answer_lines.speed(speed),
         }
-    if wanted.get("kind") == "fresh":
-        line = read_line(str(wanted.get("line") or ""))
-        made = services.fresh_and_today(**asked, method=str(wanted.get("method") or "auto"), domain=line)
-    else:
-        made = (
-            services.plain(**asked, **{name: getattr(checked, name) for name in SAMPLING}, seed=checked.seed),
-        )
-    return {"lanes": [lane(runs) for runs in made]}
+    made = services.plain(**asked, **{name: getattr(checked, name) for name in SAMPLING}, seed=checked.seed)
+    return {"lanes": [lane(made)]}
+
+
+def former(services: PublicServices, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """The next input of a task, which is in no memory, by its line as it was before the first answer and by
+    the line of now. `wanted`: target, drafter, and as `task` what the page asks of a task; where that has no
+    further input, its last one. RuntimeError or ValueError, one sentence, where it cannot be made."""
+    given = downloads.fields(wanted.get("task"), "task")
+    task, first = task_rows.asked_task(given), task_rows.first_of(given)
+    (text,) = task.inputs(1, first=first) or [task.written[-1]]
+    made = services.fresh_and_today(
+        target=str(wanted.get("target") or ""), drafter=str(wanted.get("drafter") or ""),
+        messages=task.messages(text), method=services.settings.method,
+        max_new_tokens=task.max_new_tokens, domain=task.name,
+    )  # fmt: skip
+    seconds = [[sum(done.seconds["total"] for done in run.rounds) for run in runs] for runs in made]
+    both = [lane(runs) | {"seconds": own} for runs, own in zip(made, seconds, strict=True)]
+    return {"lanes": both, "input": text}
 
 
 def recall(services: PublicServices, request: Any) -> dict[str, Any]:
@@ -109,6 +119,11 @@ def build(services: PublicServices) -> None:
         return recall(services, wanted.get("request"))
 
     alone: dict[str, Any] = {"concurrency_id": "beside", "concurrency_limit": 1, "trigger_mode": "multiple"}
-    measured = partial(answer, partial(beside, services))
-    page.measure(measured, [wanted], [page], js=js, api_name="measure_beside", **alone, **PRIVATE)
+
+    def measure(wanted: Mapping[str, Any]) -> dict[str, Any]:
+        return (former if wanted.get("kind") == "former" else beside)(services, wanted)
+
+    page.measure(
+        partial(answer, measure), [wanted], [page], js=js, api_name="measure_beside", **alone, **PRIVATE
+    )
     page.recall(partial(answer, recorded), [wanted], [page], js=js, api_name="recall", **QUIET)

@@ -209,17 +209,6 @@ def if_loaded(ask: Callable[..., Any], *about: Any, otherwise: Any) -> Any:
         return otherwise
 
 
-def line_of(services: PublicServices, picked: str, session: str) -> str:
-    """The adapter line that a picker means. The automatic choice means the line of the newest question or
-    taught example. Visitors have one line, and do not see the picker."""
-    if services.own:
-        return "default"
-    if picked and picked != text.AUTO_LINE:
-        return picked
-    route = services.following(session)
-    return route.domain if route is not None else "default"
-
-
 def build_shell(services: PublicServices, page: gr.Blocks) -> Shell:
     """The head of the page: brand, pickers, loading bar. Loading starts after the page is up and never blocks
     it."""

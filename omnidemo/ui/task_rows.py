@@ -18,6 +18,8 @@ from typing import Any
 
 from omnidemo.core.records import Generation, Part, Reading, Round
 from omnidemo.core.tasks import TASKS, Task, own_task, task
+from omnidemo.learning.lines import sample_prompts
+from omnidemo.learning.lines.router import DEFAULT
 from omnidemo.pair.repeated_task import COLUMNS, Repeated
 from omnidemo.serving.measuring.report_tables import csv_table
 from omnidemo.serving.quotas import Refused
@@ -25,7 +27,7 @@ from omnidemo.storage.recorded_rounds import json_line, round_lines
 from omnidemo.ui import answer_lines
 from omnidemo.ui.errors import sentence
 
-OWN = "own"
+OWN, TOPIC = "own", "topic"
 MOST_TEXT, MOST_SYSTEM, MOST_LINES = (
     100_000,
     8_000,
@@ -40,12 +42,19 @@ def cards() -> list[dict[str, Any]]:
     known = [task(name) for name in TASKS]
     shown = [{"name": one.name, "title": one.title, "sentence": one.sentence} for one in known]
     sentence = "Your own instruction, and one input on each line: typed, pasted, or from a JSON Lines file."
-    return [*shown, {"name": OWN, "title": "Your own", "sentence": sentence}]
+    kinds = "Prompts of one kind instead of one form: what the chat's own line learns from them."
+    return [
+        *shown,
+        {"name": TOPIC, "title": "Teach it a topic", "sentence": kinds, "topics": sample_prompts.TOPICS},
+        {"name": OWN, "title": "Your own", "sentence": sentence},
+    ]
 
 
 def asked_task(asked: Mapping[str, Any]) -> Task:
     """The task that the page asks for. `Refused`, one sentence, where there is none or it cannot serve."""
     name, system, lines = (asked.get(key, "") for key in ("task", "system", "lines"))
+    if name == TOPIC:
+        return _topic(str(asked.get("topic", "")))
     if name != OWN:
         try:
             return task(str(name))
@@ -67,6 +76,15 @@ def asked_task(asked: Mapping[str, Any]) -> Task:
             f"A task may have {MOST_LINES} inputs here, and this has {len(made.written):,}; take some out."
         )
     return made
+
+
+def _topic(name: str) -> Task:
+    """Prompts of one kind, which teach the line that the chat uses. `Refused` for an unknown kind."""
+    try:
+        prompts = sample_prompts.prompts(name, "train")
+    except ValueError as error:
+        raise Refused(sentence(str(error))) from None
+    return Task(DEFAULT, name, "", "", tuple(dict.fromkeys(prompts)))
 
 
 def first_of(asked: Mapping[str, Any]) -> int:

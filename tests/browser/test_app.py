@@ -30,24 +30,16 @@ def page(browser: Browser, app: App) -> Iterator[Page]:
 
 
 def play(page: Page, topic: str, count: int) -> None:
-    """Teach a topic on the Adaptation tab and wait for its end."""
+    """Let prompts of a topic be answered in *Same task*, and look at the Adaptation tab."""
+    open_tab(page, "Same task")
+    page.get_by_role("radio", name="Teach it a topic").check()
+    page.get_by_label("Topic").last.select_option(topic)
+    before = page.evaluate("omni.task.csv().length")
+    page.get_by_role("button", name=re.compile("Run ten|The next ten")).click()
+    page.wait_for_function("count => omni.task.csv().length >= count", arg=before + count - 1)
+    page.get_by_role("button", name="■ Stop").click()
+    expect(page.get_by_role("button", name=re.compile("Run ten|The next ten"))).to_be_visible()
     open_tab(page, "Adaptation")
-    player = page.locator("#omni-play")
-    player.get_by_label("Topic").last.select_option(topic)
-    player.locator("input[type=range]").evaluate(
-        "(slider, count) => { slider.value = count; slider.dispatchEvent(new Event('input')); }", count
-    )
-    player.get_by_role("button", name="Teach it").click()
-    expect(player.get_by_text(f"{count} of {count} · done")).to_be_visible()
-
-
-def wait_for_points(page: Page, count: int) -> None:
-    """Wait until the acceptance plot shows `count` requests."""
-    page.wait_for_function(
-        """count => { const plot = document.querySelector("#omni-adaptation .plot.js-plotly-plot");
-                      return plot && Math.max(...plot.data.map(trace => trace.x.length)) === count; }""",
-        arg=count,
-    )
 
 
 def download(page: Page, button: str, path: Path) -> pd.DataFrame:
@@ -100,23 +92,23 @@ def test_a_second_turn_goes_on_and_stop_ends_an_answer(page: Page, app: App) -> 
     assert len(ask(page, "What is 3 plus 4?")) > 0
 
 
-def test_traffic_grows_the_plot_and_makes_a_version(page: Page, app: App) -> None:
-    (before,) = app.query("select count(*) from requests")[0]
+def test_a_topic_that_is_taught_grows_the_curve_and_makes_a_version(page: Page, app: App) -> None:
     play(page, "maths", 5)
-    wait_for_points(page, before + 5)
-    play(page, "maths", 6)
-    wait_for_points(page, before + 11)
+    (before,) = app.query("select count(*) from requests where domain = 'default'")[0]
+    points = page.locator("#omni-answers circle.steps")
+    expect(points).to_have_count(min(100, before))
+    play(page, "maths", 5)
+    (after,) = app.query("select count(*) from requests where domain = 'default'")[0]
+    assert after > before
+    expect(points).to_have_count(min(100, after))
     expect(page.locator("#omni-versions tbody th").first).to_contain_text("v")
-    expect(page.locator("#omni-trainer-adaptation .state")).to_contain_text("v")
+    expect(page.locator("#omni-trainer .state")).to_contain_text("v")
     assert app.query("select count(*) from training_steps")[0][0] >= 2
-    expect(
-        page.locator("#omni-adaptation section", has_text="Training loss").locator(".plot.js-plotly-plot")
-    ).to_be_visible()
 
 
 def test_settings_are_changed_kept_and_refused_with_a_sentence(page: Page, app: App) -> None:
     open_tab(page, "Adaptation")
-    panel, trainer = page.locator("#omni-steer"), page.locator("#omni-trainer-adaptation")
+    panel, trainer = page.locator("#omni-steer"), page.locator("#omni-trainer")
     when = panel.get_by_label("When the drafter learns", exact=True)
     when.select_option("off")
     expect(trainer.locator(".numbers")).to_contain_text("never")
@@ -147,7 +139,7 @@ def test_an_adapter_goes_out_as_a_zip_and_comes_back(page: Page, tmp_path: Path)
     versions = page.locator("#omni-versions")
     newest = versions.locator("tbody th").first
     expect(newest).to_contain_text("v")
-    trainer = page.locator("#omni-trainer-adaptation")
+    trainer = page.locator("#omni-trainer")
     trainer.get_by_role("button", name="Pause").click()  # an update on its way would be a version too many
     expect(trainer.locator(".omni-widget")).to_have_attribute("data-state", "paused")
     before = int(re.findall(r"\d+", newest.inner_text())[0])
@@ -177,7 +169,6 @@ def test_a_topic_line_is_chosen_and_shown(page: Page) -> None:
     ask(page, "Tell me a story about a lantern.")
     expect(page.locator(".turn").last.locator(".facts")).to_contain_text("topic memory poems")
     assert page.evaluate("omni.chat.turns.at(-1).answer.end.line") == "poems"
-    expect(page.locator("#omni-trainer h3")).to_have_text("In the background · poems")
 
     picker.click()
     page.get_by_role("option", name="automatic").click()
@@ -190,7 +181,7 @@ def test_a_topic_line_is_chosen_and_shown(page: Page) -> None:
     open_tab(page, "Adaptation")
     page.locator("#omni-lines").get_by_role("radio", name=re.compile("poems")).click()
     expect(page.locator("#omni-versions h3")).to_have_text("Adapter versions · poems")
-    expect(page.locator("#omni-trainer-adaptation h3")).to_have_text("In the background · poems")
+    expect(page.locator("#omni-trainer h3")).to_have_text("In the background · poems")
 
 
 def test_a_comparison_is_identical_and_its_csv_opens(page: Page, tmp_path: Path) -> None:
@@ -380,7 +371,7 @@ def test_a_restart_keeps_all_and_enter_before_the_models_are_ready_sends_when_th
 ) -> None:
     play(page, "maths", 5)
     expect(page.locator("#omni-versions tbody th").first).to_contain_text("v")
-    expect(page.locator("#omni-trainer-adaptation .omni-widget")).to_have_attribute("data-state", "idle")
+    expect(page.locator("#omni-trainer .omni-widget")).to_have_attribute("data-state", "idle")
     open_tab(page, "Chat")
     try:
         app.stop()
@@ -404,8 +395,6 @@ def test_a_restart_keeps_all_and_enter_before_the_models_are_ready_sends_when_th
         expect(newcomer.locator(".hint")).to_contain_text("as soon as the models are ready")
         words = newcomer.locator("[data-widget=pair] .words")
         assert "downloading" not in words.inner_text()
-        # nothing can be reset yet
-        expect(newcomer.locator("#omni-trainer").get_by_role("button", name="Reset")).to_be_hidden()
         expect(newcomer.locator(".turn .foot .facts")).not_to_be_empty()
         assert newcomer.evaluate("omni.chat.turns.map(turn => turn.user)") == ["What is 3 plus 4?"]
         expect(newcomer.locator("#omni-message")).to_have_value("")
@@ -413,7 +402,6 @@ def test_a_restart_keeps_all_and_enter_before_the_models_are_ready_sends_when_th
             re.compile(r"Ready\. Small model: \d\.\d\sM parameters\. Big model: .+, \d+\.\d\sM")
         )
 
-        expect(newcomer.locator("#omni-trainer .state")).to_contain_text(f"v{live}")
         end = newcomer.evaluate("omni.chat.turns.at(-1).answer.end")
         assert end["version"] == live
         assert end["cache"] == kept[1]

@@ -1,9 +1,9 @@
 """The first two minutes of a visitor: ten of the page's examples, a topic taught, the ten examples again.
 
-    OMNIDEMO_VISIT=60 python -m pytest tests/browser/test_first_two_minutes.py -s
+    OMNIDEMO_VISIT=20 python -m pytest tests/browser/test_first_two_minutes.py -s
 
-teaches three topics for 60 seconds each and prints all figures before and after; without it, one topic for
-some seconds.
+teaches three topics by 20 prompts each and prints all figures before and after; without it, one topic by
+two.
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from omnidemo.core.config import GREEDY, Settings
+from omnidemo.learning.lines.sample_prompts import TOPICS
 from omnidemo.models.catalogue import reading
 from omnidemo.models.names import drafter_of
 from omnidemo.serving.conversation_window import newest
 from omnidemo.serving.pair_loading import build_pair
-from tests.browser.visits import App, running, visitor
+from tests.browser.visits import App, open_tab, running, visitor
 
 pytestmark = pytest.mark.browser
 LONG = int(os.environ.get("OMNIDEMO_VISIT", "0"))
-TOPICS = 3 if LONG else 1
-SECONDS = LONG or 4
+TAUGHT = TOPICS[: 3 if LONG else 1]
+COUNT = LONG or 2
 CHIPS = 10
 TARGET = "bundled/large"  # of the apps here
 FIGURES = ("block_efficiency", "guesses_right", "copied_share", "tokens_per_second")
@@ -83,27 +84,19 @@ def ten(page: Page) -> list[dict[str, Any]]:
     return answers
 
 
-def topics(page: Page) -> list[str]:
-    """Those that are taught: the first that the page offers."""
-    options = page.locator("#omni-teach").get_by_label("Topic").last.locator("option")
-    return [str(one) for one in options.evaluate_all("options => options.map(one => one.value)")][:TOPICS]
-
-
-def teach(page: Page, topic: str, seconds: float) -> int:
-    """Teach a topic in the Chat tab for so long; how many examples it were."""
-    teacher = page.locator("#omni-teach")
-    teacher.get_by_label("Topic").last.select_option(topic)
-    done, left = 0, seconds
-    while left > 0:
-        teacher.get_by_role("button", name=re.compile("Teach it")).click()
-        page.wait_for_timeout(1000 * min(left, 31))
-        stop = teacher.get_by_role("button", name=re.compile("Stop"))
-        if stop.count() and stop.is_enabled():
+def teach(page: Page, topic: str, count: int) -> int:
+    """Let prompts of a topic be answered in *Same task*; how many it were."""
+    open_tab(page, "Same task")
+    page.get_by_role("radio", name="Teach it a topic").check()
+    page.get_by_label("Topic").last.select_option(topic)
+    while (done := int(page.evaluate("omni.task.csv().length"))) < count:
+        page.get_by_role("button", name=re.compile("Run ten|The next ten")).click()
+        page.wait_for_function("count => omni.task.csv().length >= count", arg=min(count, done + 10))
+        stop = page.get_by_role("button", name="■ Stop")
+        if stop.is_visible():
             stop.click()
-        expect(teacher).to_contain_text("Taught")
-        found = re.search(r"Taught (\d+)", teacher.inner_text())
-        done += int(found[1]) if found else 0
-        left -= 31
+        expect(page.get_by_role("button", name=re.compile("Run ten|The next ten"))).to_be_visible()
+    open_tab(page, "Chat")
     return done
 
 
@@ -128,8 +121,8 @@ def test_ten_examples_a_topic_and_the_ten_again(
     with visitor(browser, app, viewport={"width": 1440, "height": 900}) as page:
         before = ten(page)
         expect(page.locator(".hint")).to_contain_text("reads")
-        taught = {topic: teach(page, topic, SECONDS) for topic in topics(page)}
-        assert len(taught) == TOPICS and all(taught.values()), taught
+        taught = {topic: teach(page, topic, COUNT) for topic in TAUGHT}
+        assert all(taught.values()), taught
         page.locator("button.fresh").click()  # the same questions after the same ones
         after = ten(page)
         assert [one["text"] for one in before] == [one["text"] for one in after], "guessing changes no text"

@@ -1,7 +1,6 @@
 """What a visitor meets in the first minute, and what a slip must not cost, in a real browser over fake
 services: one sentence at first, addresses, focus, a second click on *Send*, former answers, the switches of
-privacy, type that can be read on a phone, a glimpse of slow motion, and examples that are seen as they are
-taught."""
+privacy, type that can be read on a phone."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.test_chat import ask, come, served, someone
 from tests.browser.visits import show_tokens
-from tests.support.fakes import FakeServices, generation, script
+from tests.support.fakes import FakeServices
 
 pytestmark = pytest.mark.browser
 Served = tuple[FakeServices, str]
@@ -43,7 +42,7 @@ def test_the_first_screen_has_one_sentence_and_the_box_is_where_typing_goes(page
     assert page.locator(".empty-state > :is(h2, p:not([aria-hidden]))").all_inner_texts() == [
         page.evaluate("omni.labels.subtitle")
     ]
-    for hidden in (".legend", "#omni-answer", "#omni-trainer", "#omni-privacy"):
+    for hidden in (".legend", "#omni-answer", "#omni-privacy"):
         expect(page.locator(hidden)).to_be_hidden()
     page.locator(".card").first.click()
     page.wait_for_function("!omni.chat.busy() && omni.chat.turns.length === 1")
@@ -218,56 +217,6 @@ def test_a_pointer_at_rest_points_at_nothing(page: Page) -> None:
     expect(page.locator(".omni-tip")).to_be_hidden()
     page.mouse.move(x + 1, y)
     expect(page.locator(".omni-tip")).to_be_visible()
-
-
-def test_a_glimpse_of_slow_motion_comes_by_itself_once(browser: Browser, served: Served) -> None:
-    served[0].pace = 0.0
-    with someone(browser) as context:
-        page = come(context, served)
-        ask(page, "what is this?")
-        glimpse = page.locator(".glimpse")
-        expect(glimpse.locator(".chip-token").first).to_be_visible()
-        expect(glimpse).to_contain_text(re.compile(r"In all: \d+ tokens in \d+ steps of the big model"))
-        assert (
-            glimpse.locator(".chip-token.right").count()
-            and not glimpse.locator(".chip-token.pending").count()
-        )
-        ask(page, "and this?")
-        expect(page.locator(".glimpse")).to_have_count(1)
-
-
-def test_whoever_asks_for_less_motion_gets_no_glimpse(page: Page) -> None:
-    ask(page, "what is this?")
-    page.wait_for_timeout(300)
-    expect(page.locator(".glimpse")).to_have_count(0)
-
-
-def test_examples_are_seen_as_they_are_taught(
-    page: Page, served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    taught = [
-        (index, f"example {index}", generation(script(f"the answer to it is {index}"), 1.0, "ngram-exact"))
-        for index in range(4)
-    ]
-    monkeypatch.setattr(served[0], "play", lambda **_: iter(taught))
-    page.get_by_role("button", name=re.compile("Teach it for")).click()
-    lesson = page.locator(".lesson")
-    expect(lesson.locator("h3")).to_contain_text("Taught 4 examples")
-    assert lesson.locator(".asked").all_inner_texts() == ["example 1", "example 2", "example 3"]
-    text = (
-        lesson.locator("article")
-        .last.locator(".tok")
-        .evaluate_all("spans => spans.map(span => span.textContent).join('')")
-    )
-    assert text == taught[-1][2].text
-    expect(page.locator(".empty-state")).to_be_hidden()
-    counted = sum(
-        int(count) for count in page.locator(".legend button:not(.s-discarded) b").all_inner_texts()
-    )
-    # the legend is of what is seen
-    assert counted == sum(len(one.tokens) for _, _, made in taught for one in made.rounds)
-    ask(page, "a question of my own")
-    expect(lesson).to_have_count(0)
 
 
 def test_at_a_zoom_of_200_percent_a_round_is_seen_without_scrolling(browser: Browser, served: Served) -> None:

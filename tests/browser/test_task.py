@@ -3,6 +3,7 @@ CSV, and others who ask meanwhile."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -82,6 +83,21 @@ def test_three_answers_with_a_stop_between_and_somebody_who_asks(
             len(app.query("select 1 from requests where domain = 'own' and finish_reason != 'cancelled'"))
             == 3
         )
+
+        asked = len(app.query("select 1 from requests"))
+        page.get_by_role("button", name="Race it against what it was").click()
+        window = page.get_by_role("dialog", name="Then and now")
+        expect(window.locator(".race-lane")).to_have_count(2)
+        page.keyboard.press("End")
+        expect(window.locator(".race-figure")).to_contain_text(
+            re.compile(r"[\d.]+ → [\d.]+\s*tokens a step then and now; [\d.]+ × as fast")
+        )
+        lanes = window.locator(".race-lane .replay-text").evaluate_all(
+            "all => all.map(one => one.textContent)"
+        )
+        assert lanes[0] == lanes[1] and lanes[0]
+        assert len(app.query("select 1 from requests")) == asked, "nothing of it is stored"
+        page.keyboard.press("Escape")
 
         page.reload()
         visit(page, app)

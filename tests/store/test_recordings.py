@@ -16,6 +16,7 @@ import pytest
 from omnidemo.core.config import Settings
 from omnidemo.core.offers import Offer
 from omnidemo.core.records import Generation, Round, Token
+from omnidemo.pair.repeated_task import Repeated
 from omnidemo.serving.beside import BUDGET, FRESH_LINE, WARM_UP
 from omnidemo.serving.services import Services
 from omnidemo.serving.visitor_store import VisitorStore
@@ -23,8 +24,9 @@ from omnidemo.storage import recorded_rounds, recordings
 from omnidemo.storage.request_rows import RequestRecord
 from omnidemo.storage.store import Store
 from omnidemo.storage.visitors import Caller
-from omnidemo.ui import replay_data
+from omnidemo.ui import replay_data, task_rows
 from omnidemo.ui.tabs import history_tab
+from omnidemo.ui.tabs.visitor_panel import public_services
 from tests.support.chats import chat, ready
 from tests.support.row_counts import row_counts
 
@@ -233,8 +235,10 @@ def test_runs_beside_an_answer_leave_no_trace(services: Services, models: tuple[
     assert {line["s"] for line in lines if line["k"] == "t"} == {"plain"} and sum(
         line["k"] == "r" for line in lines
     ) == 30
-    before, after = replay_data.beside(services, {"kind": "fresh", "method": "ngram-exact", **asked})["lanes"]
-    assert [parse(lane["lines"])[-1]["r"] > 0 for lane in (before, after)] == [True, True]
+    services.fresh_and_today(
+        target=models[0], drafter=models[1], messages=[{"role": "user", "content": "the small duck"}],
+        method="ngram-exact", max_new_tokens=30, domain="default",
+    )  # fmt: skip
     assert pair._line("default").cost_model.rounds == known and pair._line(FRESH_LINE).cost_model.rounds == 0
     assert (
         pair.ngrams.clock == clock
@@ -260,12 +264,30 @@ def test_before_is_the_base_drafter_and_after_is_todays(services: Services, mode
     ) and before.token_ids == after.token_ids
     assert before.method == after.method == "ngram-exact", "a method that does not draft has nothing to show"
     assert pair._line(FRESH_LINE).runner is pair.drafter.runner
-    with pytest.raises(ValueError, match="not there any more"):
-        replay_data.beside(
-            services,
-            {"kind": "fresh", "target": models[0], "drafter": models[1], "message": "x", "line": "nowhere"},
-        )
-    assert "nowhere" not in [line.domain for line in services.lines(*models)]
+
+
+def test_a_task_is_raced_against_what_it_was_on_an_input_that_neither_has_seen(
+    services: Services, models: tuple[str, str]
+) -> None:
+    names = {"target": models[0], "drafter": models[1]}
+    task = {"task": "own", "lines": "the small duck\nthe other duck\nthe third duck", "first": 2}
+    public = public_services(services)
+    with pytest.raises(ValueError, match="no answer of this line yet"):
+        replay_data.former(public, names | {"task": task})
+    assert "own" not in [line.domain for line in services.lines(*models)]
+    done = services.repeat(session="s", **names, task=task_rows.asked_task(task), count=2)
+    answers = [one for one in done if isinstance(one, Repeated)]
+    shown = replay_data.former(public, names | {"task": task})
+    then, now = shown["lanes"]
+    assert shown["input"] == "the third duck" and len(answers) == 2
+    texts = ["".join(line["t"] for line in parse(lane["lines"]) if line["k"] == "t") for lane in (then, now)]
+    assert texts[0] == texts[1] != ""
+    assert (then["version"], now["version"] > 0) == (0, True)
+    assert all(len(lane["seconds"]) == lane["runs"] and min(lane["seconds"]) > 0 for lane in (then, now))
+    again = replay_data.former(public, names | {"task": task | {"first": 0}})["lanes"]
+    steps = [sum(line["k"] == "r" for line in parse(lane["lines"])) for lane in again]
+    assert steps[1] < steps[0], "the line of now copies from its own answers, the other one has none"
+    assert len(services.store.requests()) == 2, "the race is not stored"
 
 
 def test_a_run_beside_gives_way_to_an_answer(

@@ -328,7 +328,7 @@ class FakeStore:
     def common_key(self, own: bytes) -> bytes:
         return own
 
-    def curve(self, target: str, drafter: str, limit: int = 1000) -> list[dict[str, Any]]:
+    def curve(self, target: str, drafter: str, limit: int = 1000, **_: Any) -> list[dict[str, Any]]:
         return self.rows[-limit:]
 
     def steps(

@@ -1,4 +1,4 @@
-"""The Adaptation tab below its page: curves and marks, lines, versions, settings, adapters in and out; the
+"""The Adaptation tab below its page: lines, versions, settings, adapters in and out; the
 chat's topic line."""
 
 from __future__ import annotations
@@ -7,7 +7,6 @@ import json
 import zipfile
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import gradio as gr
@@ -18,7 +17,7 @@ from omnidemo.core.config import GREEDY, Settings
 from omnidemo.core.config.controls import CONTROLS
 from omnidemo.models.names import at_its_pace
 from omnidemo.ui import text
-from omnidemo.ui.adaptation_data import View, figures, line_rows, page_json, request_rows, version_rows
+from omnidemo.ui.adaptation_data import View, line_rows, page_json, version_rows
 from omnidemo.ui.tabs import adaptation_tab, chat_tab, settings_panel, trainer_panel
 from tests.support.fakes import FakeServices
 
@@ -38,109 +37,8 @@ def unloaded(*_: Any, **__: Any) -> Any:
     raise RuntimeError("bundled/large is not loaded yet (queued); wait until it is ready")
 
 
-# curves and marks
+# the page
 # ------------------------------------------------------------------------------------------------------------
-
-
-def test_headlines_are_of_the_chosen_target_alone() -> None:
-    values = [(0.9, "b"), *[(0.2, "a")] * 3, (0.8, "b"), *[(0.4, "a")] * 3]
-    rows = [{"acceptance_rate": value, "target": target} for value, target in values]
-    shown = {card["key"]: card for card in figures(rows, [], 1, "", "a")}
-    assert (shown["acceptance_rate"]["first"], shown["acceptance_rate"]["latest"]) == (
-        pytest.approx(0.2),
-        0.4,
-    )
-    assert len(shown["acceptance_rate"]["figure"]["data"]) == 4 and shown["loss"]["latest"] is None
-
-
-def test_no_headline_compares_topics_or_draft_policies() -> None:
-    """Howto after code under another rule: the first howto requests are the yardstick, and where they are too
-    few there is none."""
-
-    def asked(topic: str, policy: str, *values: float) -> list[dict[str, Any]]:
-        return [
-            {
-                "acceptance_rate": value,
-                "cache_entries": 9,
-                "topic": topic,
-                "policy": policy,
-                "domain": "default",
-            }
-            for value in values
-        ]
-
-    code, howto = asked("code", "cost", 0.8, 0.8, 0.8), asked("howto", "cost", 0.1, 0.1, 0.1, 0.3, 0.3, 0.3)
-    shown = {card["key"]: card for card in figures([*code, *howto], [], 3, "", "a")}
-    assert shown["acceptance_rate"]["first"] == pytest.approx(0.1) and shown["acceptance_rate"][
-        "latest"
-    ] == pytest.approx(0.3)
-    assert (
-        "how-to" in shown["acceptance_rate"]["scope"]
-        and "pays for itself" in shown["acceptance_rate"]["scope"]
-    )
-    assert shown["cache_entries"]["first"] is None and shown["cache_entries"]["scope"] == ""
-    for few in (howto[:1], asked("howto", "fixed 4", 0.3, 0.3, 0.3)):
-        card = next(
-            card
-            for card in figures([*code, *howto[:3], *few], [], 3, "", "a")
-            if card["key"] == "acceptance_rate"
-        )
-        assert card["first"] is None
-    losses = figures([], [{"step": n, "loss": 1.0 / n, "version": 1} for n in range(1, 30)], 3, "", "a")
-    assert next(card for card in losses if card["key"] == "loss")["first"] is None  # of all topics together
-
-
-def test_every_curve_of_the_issue_is_there_and_named_once() -> None:
-    keys = [card["key"] for card in figures([{"acceptance_rate": 0.5, "draft_length": 4.0}], [], 1, "", "a")]
-    assert keys[:6] == ["acceptance_rate", "speedup", "loss", "ngram_hits", "cache_entries", "draft_length"]
-    assert len(keys) == len(set(keys)) and "calibration" in keys
-
-
-def test_the_loss_goes_forward_in_time_after_a_roll_back() -> None:
-    steps = [
-        {"step": step, "loss": 1.0, "version": version}
-        for step, version in ((1, 1), (2, 1), (3, 2), (4, 2), (3, 3), (4, 3))
-    ]
-    (card,) = [card for card in figures([], steps, 1, "", "a") if card["key"] == "loss"]
-    assert list(card["figure"]["data"][0]["x"]) == [1, 2, 3, 4, 5, 6]
-
-
-def test_ngram_hits_are_counted_per_answer_as_the_history_keeps_them() -> None:
-    (card,) = [card for card in figures([{"ngram_hits": 7}], [], 1, "", "a") if card["key"] == "ngram_hits"]
-    assert card["latest"] == 7 and card["unit"] == "per answer" and "per round" not in json.dumps(card)
-
-
-def test_the_reliability_headline_is_the_mean_error() -> None:
-    (card,) = [
-        card
-        for card in figures([], [], 1, "", "a", [(0.2, 0.3, 10.0), (0.8, 0.8, 30.0)])
-        if card["key"] == "calibration"
-    ]
-    assert card["latest"] == pytest.approx(0.025)  # (10 · 0.1 + 30 · 0) / 40
-    assert list(card["figure"]["data"][-1]["x"]) == [0.2, 0.8]
-
-
-def test_all_targets_are_one_sequence(services: FakeServices) -> None:
-    curves = {
-        "bundled/large": [{"id": 1, "kind": "chat"}, {"id": 4, "kind": "traffic"}],
-        "bundled/other": [{"id": 2, "kind": "chat"}],
-    }
-    services.store = SimpleNamespace(curve=lambda target, drafter, limit: curves.get(target, []))  # type: ignore[assignment]
-    rows = request_rows(services, looking("bundled/large", "d", every=True))
-    assert [(row["id"], row["target"]) for row in rows] == [
-        (1, "bundled/large"),
-        (2, "bundled/other"),
-        (4, "bundled/large"),
-    ]
-    assert [row["id"] for row in request_rows(services, looking("bundled/other", "d"))] == [2]
-
-
-def test_the_requests_of_one_line_alone(services: FakeServices) -> None:
-    services.store.rows = [
-        {"acceptance_rate": value, "domain": domain} for value, domain in ((0.7, "default"), (0.3, "maths"))
-    ]
-    rows = request_rows(services, looking(*PAIR, line="maths", only=True))
-    assert [row["acceptance_rate"] for row in rows] == [0.3]
 
 
 def test_the_page_holds_lines_versions_and_marks(services: FakeServices) -> None:
@@ -148,7 +46,6 @@ def test_the_page_holds_lines_versions_and_marks(services: FakeServices) -> None
     page = json.loads(sent)
     assert "<" not in sent
     assert [line["domain"] for line in page["lines"]] == ["default", "code", "maths", "stories"]
-    assert {"swap", "rollback", "topic"} <= set(page["kinds"]) and page["domains"] == ["stories", "maths"]
     assert [one["version"] for one in page["versions"] if one["live"]] == [3]
     assert (
         [one["version"] for one in page["versions"] if one["stored"]]
@@ -166,9 +63,8 @@ def test_an_unloaded_pair_has_a_page_too(services: FakeServices, monkeypatch: py
         monkeypatch.setattr(services, name, unloaded)
     services.store.rows = []
     page = json.loads(page_json(services, looking(*PAIR, line="empty"), 0, "k"))
-    assert page["charts"] == [] and [line["domain"] for line in page["lines"]] == ["default", "empty"]
+    assert [line["domain"] for line in page["lines"]] == ["default", "empty"]
     assert json.loads(settings_panel.state(services, *PAIR))["values"]["training"] == Settings().training
-    assert trainer_panel.calibration(services, *PAIR, "default") == []
 
 
 def test_a_new_line_stands_in_the_list_before_it_has_learned(services: FakeServices) -> None:
@@ -352,12 +248,10 @@ def test_an_export_is_a_copy_outside_of_the_storage(
         adaptation_tab.export_file(services, looking(*PAIR))
 
 
-@pytest.mark.parametrize(
-    "asked", [{"window": 0}, {"window": "wide"}, {"line": ""}, {"line": 5}, {"every": "perhaps"}, ["maths"]]
-)
+@pytest.mark.parametrize("asked", [{"version": "wide"}, {"line": ""}, {"line": 5}, ["maths"]])
 def test_the_view_of_a_browser_is_checked(asked: Any) -> None:
-    assert adaptation_tab.read_view("t", "d", {"line": "maths", "window": 3, "more": 1}) == looking(
-        "t", "d", line="maths", window=3
+    assert adaptation_tab.read_view("t", "d", {"line": "maths", "version": 3, "more": 1}) == looking(
+        "t", "d", line="maths", version=3
     )
     with pytest.raises(ValueError, match=r"Reload the page|No pair is chosen") as refused:
         adaptation_tab.read_view("t", "d", asked)

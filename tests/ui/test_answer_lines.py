@@ -362,15 +362,10 @@ def test_a_measurement_beside_an_answer_gets_its_system_prompt() -> None:
             seen.append(options)
             return super().plain(**options)
 
-        def fresh_and_today(self, **options: Any) -> tuple[list[Generation], list[Generation]]:
-            seen.append(options)
-            return super().fresh_and_today(**options)
-
     services = Noting(load_seconds=0.0)
-    for kind in ("plain", "fresh"):
-        beside(services, {"kind": kind, "message": "a", "system": "Be brief.", "tokens": 4})  # type: ignore[arg-type]
+    beside(services, {"kind": "plain", "message": "a", "system": "Be brief.", "tokens": 4})  # type: ignore[arg-type]
     asked = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "a"}]
-    assert [options["messages"] for options in seen] == [asked, asked]
+    assert [options["messages"] for options in seen] == [asked]
 
 
 @pytest.mark.parametrize(("written", "seed"), [(None, None), ("", None), ("  ", None), (" 7 ", 7), (0, 0)])
@@ -517,19 +512,17 @@ def test_the_page_guesses_where_it_pays_unless_somebody_wants_something_else(
     setting: Any, likely: bool, policy: str
 ) -> None:
     from omnidemo.ui.running_answers import Running
-    from omnidemo.ui.tabs import compare_tab, traffic_panel
+    from omnidemo.ui.tabs import compare_tab
 
     services = ready()
     services.settings = services.settings.model_copy(update={"draft_policy": setting})
     pair, asked = ("bundled/large", "bundled/drafter"), list[dict[str, Any]]()
-    services.play = lambda **options: iter([asked.append(options)][:0])  # type: ignore[method-assign]
     services.compare = lambda **options: iter([asked.append(options)][:0])  # type: ignore[method-assign]
     switch = [True] if likely else []
     list(ask(services, "hello", Running(), likely=likely))
-    list(traffic_panel.player(services, Running())("s", "r", *pair, "maths", 1, *switch))
     given = ("s", "r", *pair, lambda: ["hello"], ["ngram-exact"], 0.0, 0, 8, 0, *switch)
     list(compare_tab._run(services, Running(), *given))
-    assert [options["draft_policy"] for options in (*services.calls, *asked)] == [policy] * 3
+    assert [options["draft_policy"] for options in (*services.calls, *asked)] == [policy] * 2
 
 
 def test_the_page_gets_the_numbers_of_a_target_that_is_ready_and_one_sentence_on_them() -> None:

@@ -273,9 +273,9 @@ def test_a_request_through_a_proxy_makes_the_app_public(tmp_path: Any) -> None:
         foreign = {"Host": "evil.example", "X-Forwarded-For": "10.0.0.1"}
         assert client.get("/", headers=foreign).status_code == 403 and arrive(client)["public"] is False
         # no id is needed
-        assert call(client, "trainer_pause", "bundled/large", "bundled/drafter", "default").status_code == 200
+        assert call(client, "trainer_pause", "bundled/large", "bundled/drafter", {}).status_code == 200
         assert arrive(client, **{"X-Forwarded-For": "10.0.0.1"})["public"] is True
-        refused = call(client, "trainer_pause", "bundled/large", "bundled/drafter", "default")
+        refused = call(client, "trainer_pause", "bundled/large", "bundled/drafter", {})
         assert refused.status_code == 401 and "visitor's id" in sentence(refused)
     with serving(tmp_path / "b", public="false") as client:
         assert arrive(client, Forwarded="for=10.0.0.1")["public"] is False
@@ -291,7 +291,7 @@ def test_ids_are_given_kept_and_renewed(public: httpx.Client) -> None:
     for name in ("", forged["id"][:-1] + "x"):
         assert (
             call(
-                public, "trainer_pause", "bundled/large", "bundled/drafter", "default", **{VISITOR: name}
+                public, "trainer_pause", "bundled/large", "bundled/drafter", {}, **{VISITOR: name}
             ).status_code
             == 401
         )
@@ -311,8 +311,7 @@ def test_a_visitors_buttons_are_about_their_own_line_whatever_the_settings_name(
                 f"trainer_{name}",
                 "bundled/large",
                 "bundled/drafter",
-                "maths",
-                me["name"],
+                {},
                 **{VISITOR: me["id"]},
             )
             assert answer.status_code == 200, answer.text
@@ -322,8 +321,8 @@ def test_news_are_those_of_the_caller_and_nonsense_gets_a_sentence(tmp_path: Any
     with launched(tmp_path, public="true") as (page, client):
         me, other = arrive(client), arrive(client)
 
-        def news(who: dict[str, Any]) -> str:
-            known = {"Target, the big model": "bundled/large", "Drafter, the small one": "bundled/drafter"}
+        def news(who: dict[str, Any], target: str = "bundled/large") -> str:
+            known = {"Target, the big model": target, "Drafter, the small one": "bundled/drafter"}
             asked = [[known.get(block.label, "") for block in one.inputs] for one in page.news.__self__.kept]
             answer = client.post("/visitor/news", json={"asked": asked}, headers={VISITOR: who["id"]})
             assert answer.status_code == 200, answer.text
@@ -331,17 +330,7 @@ def test_news_are_those_of_the_caller_and_nonsense_gets_a_sentence(tmp_path: Any
 
         before = news(me), news(other)
         assert before == (news(me), news(other))
-        paused = call(
-            client,
-            "trainer_pause",
-            "bundled/large",
-            "bundled/drafter",
-            "default",
-            me["name"],
-            **{VISITOR: me["id"]},
-        )
-        assert paused.status_code == 200
-        assert news(me) != before[0] and news(other) == before[1]
+        assert news(me, "bundled/other") != before[0] and news(other) == before[1]
         for body in ({}, [], 3, {"asked": [[]]}):
             answer = client.post("/visitor/news", json=body)
             assert answer.status_code == 400 and "reload it" in answer.json()["detail"]

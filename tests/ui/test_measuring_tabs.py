@@ -1,14 +1,11 @@
-"""The measuring tabs below their pages: batches, summaries, CSV, what a visitor may see and delete, traffic
-in turns."""
+"""The measuring tabs below their pages: batches, summaries, CSV, what a visitor may see and delete."""
 
 from __future__ import annotations
 
 import csv
 import json
-import time
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -27,8 +24,7 @@ from omnidemo.storage.store import Store
 from omnidemo.storage.visitors import Caller, sessions_of
 from omnidemo.ui import downloads, replay_data
 from omnidemo.ui.comparison_tables import ComparisonView, read_batch, summary, write_csv
-from omnidemo.ui.tabs import history_tab, traffic_panel
-from omnidemo.ui.tabs.chat_tab import Running
+from omnidemo.ui.tabs import history_tab
 from tests.support.fakes import FakeServices, generation, script
 
 
@@ -339,118 +335,3 @@ def test_an_older_download_is_cleared_away(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(downloads, "KEEP_SECONDS", -1)
     downloads.temporary("c.csv")
     assert not first.exists() and not kept.parent.exists()
-
-
-# traffic
-# ------------------------------------------------------------------------------------------------------------
-
-
-class Played(FakeServices):
-    """Answers at once; `closed` tells whether the play was ended."""
-
-    closed = False
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        self.seeds: list[int] = []
-
-    def play(
-        self, *, count: int, cancel: Any = None, seed: int = 0, **more: Any
-    ) -> Iterator[tuple[int, str, Generation]]:
-        self.seeds.append(seed)
-        try:
-            for index in range(count):
-                if cancel.is_set():
-                    return
-                yield index, f"prompt {index}", answer()
-        finally:
-            self.closed = True
-
-
-@pytest.fixture
-def played() -> Played:
-    made = Played(load_seconds=0.0)
-    made.load("t", "d")
-    time.sleep(0.01)
-    return made
-
-
-def turn(play: Any, run: str, count: int = 6) -> list[dict[str, Any]]:
-    return [json.loads(value) for value in play("s", run, "t", "d", "maths", count)]
-
-
-def test_every_play_has_prompts_of_its_own(played: Played) -> None:
-    play = traffic_panel.player(played, Running())
-    turn(play, "one", 1)
-    turn(play, "two", 1)
-    assert len(set(played.seeds)) == 2
-
-
-def test_traffic_plays_in_turns_and_goes_on_where_it_was(
-    played: Played, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(traffic_panel, "SLICE_SECONDS", -1.0)  # every turn is over after one answer
-    play = traffic_panel.player(played, Running())
-    ends = [turn(play, "r", 3)[-1] for _ in range(3)]
-    assert [(end["done"], end["state"]) for end in ends] == [(1, "more"), (2, "more"), (3, "done")]
-    assert played.closed
-
-
-def test_without_a_run_id_the_turn_ends_too_and_names_one_to_go_on_with(
-    played: Played, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(traffic_panel, "SLICE_SECONDS", -1.0)
-    play = traffic_panel.player(played, Running())
-    first = [json.loads(value) for value in play("", "", "t", "d", "maths", 2)][-1]
-    assert (first["done"], first["state"]) == (1, "more")
-    assert [json.loads(value) for value in play("", first["run"], "t", "d", "maths", 2)][-1][
-        "state"
-    ] == "done"
-
-
-def test_a_turn_is_short_and_an_update_gets_its_time_outside_of_it(
-    played: Played, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rested: list[tuple[Any, ...]] = []
-    played.let_learn = lambda *given: rested.append(given)  # type: ignore[attr-defined]
-    running = Running()
-    play = traffic_panel.player(played, running)
-    assert traffic_panel.SLICE_SECONDS <= 1  # nobody waits for more than it and one answer
-    monkeypatch.setattr(traffic_panel, "SLICE_SECONDS", -1.0)
-    values = list(play("s", "r", "t", "d", "maths", 10_000))
-    assert not rested
-    rest = partial(traffic_panel.let_learn, played, running)
-    rest(values[-1], "s", "r", "t", "d")
-    assert [given[:3] for given in rested] == [("t", "d", "default")] and rested[0][3] is running.flag(
-        "s", "r"
-    )
-    rest(values[-1], "s", "another run", "t", "d")
-    rest("", "s", "r", "t", "d")
-    assert len(rested) == 1
-
-
-def test_a_stop_between_two_turns_holds(played: Played, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(traffic_panel, "SLICE_SECONDS", -1.0)
-    running = Running()
-    play = traffic_panel.player(played, running)
-    assert turn(play, "r")[-1]["state"] == "more"
-    assert running.stop("s", "r")
-    end = turn(play, "r")[-1]
-    assert (end["done"], end["state"]) == (1, "stopped")
-    assert not running.stop("s", "r")  # nothing is left behind
-
-
-def test_left_behind_plays_make_room(played: Played, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(traffic_panel, "SLICE_SECONDS", -1.0)
-    monkeypatch.setattr(traffic_panel, "MOST_PARKED", 2)
-    running = Running()
-    play = traffic_panel.player(played, running)
-    for run in ("r1", "r2", "r3"):
-        turn(play, run)
-    assert [running.stop("s", run) for run in ("r1", "r2", "r3")] == [False, True, True]
-
-
-def test_traffic_says_why_it_cannot_start() -> None:
-    play = traffic_panel.player(Played(load_seconds=60.0), Running())
-    (value,) = turn(play, "r")
-    assert value["state"] == "error" and "still loading" in value["error"]

@@ -36,9 +36,17 @@ def lines(value: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in value.splitlines()]
 
 
+def test_a_topic_teaches_the_line_of_the_chat_and_an_unknown_one_is_refused() -> None:
+    task = task_rows.asked_task({"task": "topic", "topic": "maths"})
+    assert task.name == "default" and len(set(task.written)) == len(task.written) > 50
+    assert task.messages("a") == [{"role": "user", "content": "a"}], "nothing but the prompt is asked"
+    with pytest.raises(Refused, match="Unknown topic 'birds'"):
+        task_rows.asked_task({"task": "topic", "topic": "birds"})
+
+
 def test_each_task_has_a_card_with_a_sentence() -> None:
     cards = task_rows.cards()
-    assert [card["name"] for card in cards] == [*TASKS, "own"]
+    assert [card["name"] for card in cards] == [*TASKS, "topic", "own"]
     assert all(card["title"] and card["sentence"].endswith(".") for card in cards)
 
 

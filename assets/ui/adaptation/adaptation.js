@@ -1,43 +1,17 @@
-// The Adaptation tab: the curves, the lines, the versions.
+// The Adaptation tab: what its widgets show of one line, its versions, and the choice of the line.
 import { showAnswers } from "./answers.js";
-import { drawChart, plotAgain, resetZoom } from "../shared/charts.js";
-import { clickable, el, fill, say } from "../shared/dom.js";
-import { expert, onExpert } from "../shared/expert.js";
-import { table, td, th, tick, when, whileVisible } from "../shared/fields.js";
+import { clickable, el, say } from "../shared/dom.js";
+import { table, td, th, when, whileVisible } from "../shared/fields.js";
 import { format, joined, plural } from "../shared/format.js";
-import { load, save } from "../shared/storage.js";
 import { visitor } from "../shared/visitor.js";
 import { widgets } from "../shared/widgets.js";
 
-const forms = { ".0%": "percent", ",.0f": "count", ".3f": "loss" };
-const print = (value, form) => format(value, forms[form] ?? "number");
-
-const EMPTY = {
-  loss: "The trainer has made no step for this memory: it starts after a few answers.",
-  calibration: "No guess is judged: write something, or teach it a topic.",
-};
-
-// ── curves ──────────────────────────────────────────────────────────────────────────────────────────────────
-const page = {
-  key: "",
-  window: load("window", 8),
-  every: false,
-  only: false,
-  line: "default",
-  version: 0,
-  trigger: () => {},
-};
+const page = { key: "", line: "default", version: 0, trigger: () => {} };
 export { page as adaptation };
 // What the server calls a view.
 page.request = (target, drafter) => {
-  const { line, window, every, only, key: seen, version } = page;
-  return [target, drafter, { line, window, every, only, seen, version }];
-};
-const MARKS = {
-  swap: "newest adapter",
-  rollback: "rolled back",
-  target: "other target",
-  topic: "other topic",
+  const { line, key: seen, version } = page;
+  return [target, drafter, { line, seen, version }];
 };
 const NOTED = 12000; // so long a refusal stays, though the page asks for its state again and again
 const again = () => {
@@ -45,95 +19,12 @@ const again = () => {
   page.trigger("poll");
 };
 
-// A headline such as "64 % of the guesses · “code” · what pays for itself, ▲ 21 points" since the first requests of that kind.
-const headline = card => {
-  const { key, form, unit, scope, latest, first } = card;
-  const depends = "Live figures depend on topic and draft policy";
-  const parts = [
-    el("b", print(latest, form)),
-    el("span.unit", { title: scope ? depends : null }, joined([unit, latest !== null && scope])),
-  ];
-  if (latest === null || first === null || latest === first) return parts;
-  const gap = latest - first,
-    size = form === ".0%" ? plural(Math.round(Math.abs(100 * gap)), "point") : print(Math.abs(gap), form);
-  if (/^0(\.0+)?( points)?$/.test(size)) return parts;
-  const good = key === "loss" ? gap < 0 : gap > 0,
-    look = ["cache_entries", "draft_length"].includes(key) ? "" : good ? "good" : "bad",
-    title = `The last requests against the first ones of the same kind: ${scope || "this pair"}, same target, line and method`;
-  return [...parts, el("span", { class: `gap ${look}`, title }, `${gap > 0 ? "▲" : "▼"} ${size}`)];
-};
-
 widgets.adaptation = (host, { trigger }) => {
   page.trigger = trigger;
-  const shown = el("output", String(page.window));
-  const slider = el("input", {
-    type: "range",
-    min: 1,
-    max: 40,
-    value: page.window,
-    "aria-label": "Smoothing window in requests",
-    oninput: () => {
-      shown.textContent = slider.value;
-    },
-    onchange: () => {
-      page.window = +slider.value;
-      save("window", page.window);
-      again();
-    },
-  });
-  const choice = (name, label, title = null) => {
-    const box = tick(null, page[name], on => {
-      page[name] = on;
-      again();
-    });
-    return el("label.field.inline", { title }, box, el("span", label));
-  };
-  const onlyLine = choice("only", "Only this line");
-  const legend = el("span.keys");
-  const bar = el(
-    "div.bar.omni-expert",
-    el("label.field.inline", el("span", "Smoothing"), slider, shown),
-    choice("every", "All targets", "Every target that this drafter guesses for"),
-    onlyLine,
-    el("span.grow"),
-    clickable("toggle", "Reset zoom", resetZoom, {
-      title: "Show all requests again; a double click on a chart does the same for it",
-    }),
-  );
-  const wanted = () => load("charts", null) ?? expert(); // whoever has opened or closed them finds them so again
-  const others = el("div.charts");
-  const more = el(
-    "details.more-charts",
-    {
-      ontoggle: () => {
-        if (more.open !== wanted()) save("charts", more.open);
-        plotAgain();
-      },
-    },
-    el("summary", "Charts of all requests"),
-    bar,
-    legend,
-    others,
-  );
-  onExpert(() => {
-    more.open = wanted();
-  });
-  const grid = el("div", { hidden: true }, more),
-    refused = el("p.alert", { role: "alert", hidden: true });
+  const refused = el("p.alert", { role: "alert", hidden: true });
   let since = 0;
-  host.append(refused, grid);
+  host.append(refused);
   whileVisible(host, 2000, () => trigger("poll"));
-  whileVisible(host, 0, plotAgain);
-  const cards = new Map();
-  const card = item => {
-    if (!cards.has(item.key)) {
-      const head = el("p.headline"),
-        box = el("div.plot", { role: "img" });
-      others.append(el("section.panel", el("h3", { title: item.help }, item.title), head, box));
-      cards.set(item.key, { head, box });
-    }
-    return cards.get(item.key);
-  };
   return {
     update: value => {
       const s = JSON.parse(value);
@@ -141,35 +32,7 @@ widgets.adaptation = (host, { trigger }) => {
       page.key = s.key;
       if (s.note) since = Date.now();
       if (s.note || Date.now() - since > NOTED) say(refused, s.note);
-      onlyLine.hidden = s.domains.length < 2 && !page.only;
-      onlyLine.lastChild.textContent = `Only the line “${s.line}”`;
-      grid.hidden = !s.charts.length;
       showAnswers(s.answers);
-      const colour = i => ({ style: `background:${s.palette[i % s.palette.length]}` }),
-        kinds = Object.keys(MARKS).filter(kind => kind === "swap" || s.kinds.includes(kind));
-      fill(
-        legend,
-        s.targets.length > 1 && s.targets.map((name, i) => el("span", el("i", colour(i)), name)),
-        kinds.map(kind => el("span", el("i", { class: `mark ${kind}` }), MARKS[kind])),
-        el("span", "dots: single requests · line: smoothed"),
-      );
-      for (const item of s.charts) {
-        const { head, box } = card(item);
-        head.replaceChildren(...headline(item));
-        const latest = print(item.latest, item.form),
-          first = print(item.first, item.form);
-        box.setAttribute(
-          "aria-label",
-          `${item.title}, ${item.unit}: first ${first}, latest ${latest}, over ${item.key === "loss" ? plural(s.steps, "step") : plural(s.requests, "request")}`,
-        );
-        box.parentElement.classList.toggle("blank", item.latest === null);
-        box.dataset.empty =
-          EMPTY[item.key] ??
-          (s.requests
-            ? "Not measured for these requests."
-            : "No requests: teach it a topic, or write in the Chat tab.");
-        drawChart(box, item.figure);
-      }
       lines(s);
       versions(s);
     },

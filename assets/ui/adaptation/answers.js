@@ -168,7 +168,7 @@ const sentence = s => {
   ];
 };
 const about = ({ title, task, target, drafter, date }, count) =>
-  `A recording: ${plural(count, "answer")} to the task “${task}” by ${title} (${target}) with ${drafter}, made on ${new Date(`${date}T12:00:00Z`).toLocaleDateString([], { dateStyle: "long" })}. Ask something in the Chat tab or teach a topic above, and your own answers take its place.`;
+  `A recording: ${plural(count, "answer")} to the task “${task}” by ${title} (${target}) with ${drafter}, made on ${new Date(`${date}T12:00:00Z`).toLocaleDateString([], { dateStyle: "long" })}. Ask something in the Chat tab or run a task in Same task, and your own answers take its place.`;
 
 const REPLAYED =
   "Computed from the recorded rows: the same answer with an empty memory and the fresh small model";
@@ -188,7 +188,7 @@ widgets.answers = host => {
           ? "Your answers, one by one"
           : `The answers of “${s.line}”, one by one`,
     );
-    const none = "Ask something in the Chat tab or teach a topic above: each answer is drawn here.";
+    const none = "Ask something in the Chat tab or run a task in Same task: each answer is drawn here.";
     if (!s.answers.length) return host.replaceChildren(head, el("p.small", none));
     const width = Math.max(240, host.clientWidth - 2 * 16),
       swaps = kind => s.marks.some(one => one.kind === kind);

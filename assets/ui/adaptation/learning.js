@@ -1,6 +1,4 @@
 // The learning panel: what the trainer of a line does.
-import { learned } from "./learned.js";
-import { players } from "./teach.js";
 import { clickable, el, fill, say } from "../shared/dom.js";
 import { makeQuestion, when } from "../shared/fields.js";
 import { format, plural } from "../shared/format.js";
@@ -45,19 +43,6 @@ widgets.trainer = (host, { trigger }) => {
     update: value => {
       const s = JSON.parse(value);
       host.dataset.state = s.state;
-      learned.versions[s.domain] = `v${s.version} ${s.last_swap}`;
-      learned.seen[s.domain] = s.requests_seen;
-      learned.shown = s.loaded ? s.domain : null;
-      const unlearned =
-        s.loaded &&
-        {
-          off: "Learning is switched off: only which guesses make one word is remembered.",
-          paused: "Learning is paused: it learns from them when you press Resume.",
-        }[s.state];
-      if (unlearned !== learned.why) {
-        learned.why = unlearned;
-        Object.values(players).forEach(player => player.draw());
-      }
       acts.hidden = !s.loaded; // nothing can be paused or forgotten before there is a pair
       state.textContent = !s.loaded ? "" : s.version ? `${s.title} · v${s.version}` : s.title;
       why.textContent = !s.loaded ? "It starts when both models are loaded." : s.error || s.why;

@@ -17,7 +17,6 @@ export const chat = {
   parts: null,
   now: { id: random(), name: "", named: false, system: "" },
   known: 0,
-  taught: null,
 };
 let parts = null,
   trigger = null,
@@ -255,7 +254,7 @@ const select = (chat.select = turn => {
   notify();
 });
 const notify = (chat.notify = () => {
-  const counts = chat.taught ?? chat.selected?.answer.counts; // of all that is being taught, or of the chosen answer
+  const counts = chat.selected?.answer.counts;
   for (const item of parts?.legend ?? []) item.count.textContent = counts?.[item.key] ?? "0";
   if (parts) {
     chat.drawContext();

@@ -2,7 +2,6 @@
 import { readAnswer } from "../answer/records.js";
 import { chat } from "./chat.js";
 import { chats } from "./chats.js";
-import { clearLesson } from "./lesson.js";
 import { compare } from "../compare/compare.js";
 import { random } from "../shared/format.js";
 import { task } from "../task/task.js";
@@ -85,7 +84,6 @@ const open = (facts, turns) => {
 };
 chat.fresh = () => {
   if (chat.busy()) return;
-  clearLesson(); // it would hide the examples
   open({ id: random(), system: offered }, []);
 };
 // The system prompt that goes with the target, for chats that begin with it; what somebody wrote stays.

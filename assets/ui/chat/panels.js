@@ -2,7 +2,7 @@
 import { howFast, secondsOf, speedNote } from "../answer/outcome.js";
 import { chat } from "./chat.js";
 import { examples } from "./examples.js";
-import { clickable, el } from "../shared/dom.js";
+import { clickable, el, say } from "../shared/dom.js";
 import { methodTitle } from "../shared/fields.js";
 import { format, joined } from "../shared/format.js";
 import { labels } from "../shared/labels.js";
@@ -23,10 +23,13 @@ widgets.notice = host => {
       "aria-expanded": "false",
       "aria-controls": "omni-privacy",
     });
-  host.append(text, button);
+  const failed = el("p.alert", { role: "alert", hidden: true });
+  host.append(failed, text, button);
   return {
     update: value => {
-      text.textContent = JSON.parse(value);
+      const [notice, why] = JSON.parse(value);
+      text.textContent = notice;
+      say(failed, why);
     },
   };
 };

@@ -38,14 +38,11 @@ const apply = () => {
   chat.drawLegend();
   save("view", settings);
 };
-// The legend stands where there are colours to explain: among tokens of which not every one is the big model's alone, or below a lesson.
+// The legend stands where there are colours to explain: among tokens of which not every one is the big model's alone.
 chat.drawLegend = () => {
   const drafted = ({ answer }) =>
     Object.entries(answer.counts ?? {}).some(([key, n]) => n && key !== "plain");
-  chat.parts.root.classList.toggle(
-    "colours",
-    Boolean(chat.taught) || (settings.view !== "text" && chat.turns.some(drafted)),
-  );
+  chat.parts.root.classList.toggle("colours", settings.view !== "text" && chat.turns.some(drafted));
 };
 // The answer in sight stays in sight: the two views of what stands above it are not equally high.
 const change = changes => {
@@ -176,7 +173,6 @@ chat.legend = () => {
   parts.legend = labels.legend.map(({ key, title, help }) => {
     const count = el("b", "0");
     const act = () => {
-      // below a lesson it is pressed where answers are read as text, too
       const only = settings.only === key && settings.view !== "text" ? "" : key;
       change({ only, view: coloured(), ...(key === "discarded" ? { discarded: Boolean(only) } : {}) });
     };

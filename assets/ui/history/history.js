@@ -306,7 +306,7 @@ widgets.history = (host, { trigger }) => {
       ? `Answer ${alone} is not kept here any more, or is not yours to see.`
       : filtered
         ? "No request matches these filters. Choose “all” in one of them."
-        : "Write something in the Chat tab, or teach it a topic; each answer gets a line here.";
+        : "Write something in the Chat tab, or run a task in Same task; each answer gets a line here.";
   };
   page.poll = poll;
   whileVisible(host, 0, poll);

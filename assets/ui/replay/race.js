@@ -1,11 +1,9 @@
-// Two lanes on one clock: the race with and without guessing, and before and after. The slower lane is shown slower.
+// Two lanes on one clock: the race with and without guessing, and a task then and now. The slower lane is shown slower.
 import { ageOf, clockOf, laneOf, placeAt, roundsOf } from "./lanes.js";
-import { learned } from "../adaptation/learned.js";
 import { howFast, range } from "../answer/outcome.js";
 import { colourKey, tokenSpan, tokensBox } from "../answer/tokens.js";
 import { replay } from "./replay.js";
 import { clickable, dots, el, fill } from "../shared/dom.js";
-import { topicTitle } from "../shared/fields.js";
 import { format, plural } from "../shared/format.js";
 
 const untimed = rounds => rounds.map(round => ({ ...round, times: null }));
@@ -126,19 +124,6 @@ const differ = (lanes, answer) => {
     ? null
     : `${free ? "Above temperature 0 and without a seed every run draws its own text" : "The two texts are not the same"}, so the figure compares tokens per second.`;
 };
-// Nothing was guessed in this answer, for guessing had not paid lately: it may be tried all the same, as a run of its own.
-const anyway = turn => {
-  waiting("The same prompt with and without guessing, one after the other…");
-  const measure = async () => {
-    const measured = await replay.plain(turn),
-      [, today] = await replay.fresh(turn);
-    if (!replay.current("race", turn)) return;
-    const note = `Measured ${ageOf(today.at)}: temperature 0, four guesses a step${runs(today)}.`,
-      lanes = [alone(measured), laneOf("with guessing", today.rounds, { note })];
-    show(lanes, { lead, words, notes: [differ(lanes, turn.answer)] });
-  };
-  return attempt("race", turn, measure, () => anyway(turn));
-};
 replay.views.race = async (turn, anew = false) => {
   const { answer } = turn,
     own = laneOf("with guessing", roundsOf(answer)),
@@ -146,7 +131,6 @@ replay.views.race = async (turn, anew = false) => {
   if (!replay.drafts(turn))
     return refuse(
       "Nothing was guessed in this answer, so the big model wrote it alone and there is no race.",
-      button("Let it guess all the same", () => anyway(turn)),
     );
   waiting("This answer is written again with and without guessing, in turns, which takes up to 30 seconds…");
   let measured;
@@ -191,58 +175,34 @@ replay.views.race = async (turn, anew = false) => {
   show([plain, own], { lead, words, notes: [differ([plain, own], answer), turn.cut] });
 };
 
-// ── before and after ────────────────────────────────────────────────────────────────────────────────────────
+// ── then and now ────────────────────────────────────────────────────────────────────────────────────────────
 const perStep = lane => (lane.rounds.length ? lane.count / lane.rounds.length : 0);
-// two: [{rounds, version, runs}], the fresh drafter's first. `seen`: answers that the present one's topic memory has seen, where that is known.
-const change = (two, about, seen) => {
-  const titles = [
-    "before: the small model as it came",
-    `after: the small model of today${two[1].version ? `, version ${two[1].version}` : ""}${seen ? `, ${plural(seen, "answer")} seen` : ""}`,
-  ];
-  const rates = two.map(one => perStep(laneOf("", one.rounds))),
-    differs = Math.abs(rates[1] / rates[0] - 1) >= SAME; // else a difference of the times is the clock's alone
-  const lanes = two.map((one, index) => laneOf(titles[index], differs ? one.rounds : untimed(one.rounds))),
-    steps = lanes.map(perStep),
-    timed = lanes.every(lane => lane.timed);
-  lanes.forEach((lane, index) => {
-    lane.note = `${plural(lane.rounds.length, "step")} of the big model, ${format(steps[index], "number")} tokens each (1 is without guessing)`;
-  });
-  const times = lanes[0].total / lanes[1].total,
-    took =
-      !timed || Math.abs(times - 1) < SAME
-        ? ""
-        : `; these runs took ${clockOf(lanes[0].total)} and ${clockOf(lanes[1].total)}`;
-  show(lanes, {
-    lead: about,
-    gain: steps[1] / steps[0],
-    value: () => `${format(steps[0], "number")} → ${format(steps[1], "number")}`,
-    notes: [
-      timed
-        ? `Measured one after the other and shown in their real times: temperature 0, four guesses a step${runs(two[1])}.`
-        : "Both have as many tokens a step, so the clock counts steps of the big model.",
-    ],
-    words: {
-      faster: `tokens per step${took}`,
-      slower: `tokens per step: fewer than before${took}`,
-      same: `tokens per step: no difference${took}`,
-      leading: "after learning",
-    },
-  });
-};
-const mine = ({ topic }) =>
-  `Your question${topic && topic !== "other" ? ` (topic: ${topicTitle(topic)})` : ""} twice: guessed by the small model as it came, and as it is after what it has learned here. The big model stays the same.`;
-const unlearned =
-  "The fresh small model guesses here, so before and after are the same. Teach it a topic, or ask a few more things, and look again.";
-replay.views.change = turn => {
-  const { line = "default", version } = turn.answer.meta;
-  if (!version && learned.shown === line && learned.versions[line].startsWith("v0 "))
-    return refuse(unlearned); // at once, with nothing measured
-  waiting("This question is answered with the small model as it came and as it is now…");
+// `asked`: the task and its next input, which neither lane has seen (ui/replay_data.py).
+replay.views.former = asked => {
+  waiting("One more input, by the line as it was before the first answer and by the line of now, in turns…");
   const measure = async () => {
-    const two = await replay.fresh(turn);
-    if (!replay.current("change", turn)) return;
-    if (!two[1].version) return refuse(unlearned);
-    change(two, mine(turn.answer.meta), learned.seen[line]);
+    const { lanes: two, input } = await replay.former(asked);
+    if (!replay.current("former", asked)) return;
+    const title = ["then: before the first answer", "now"],
+      lanes = two.map((one, index) => laneOf(title[index], one.rounds)),
+      [then, now] = lanes.map(perStep);
+    for (const [index, one] of [then, now].entries())
+      lanes[index].note =
+        `${plural(lanes[index].rounds.length, "step")} of the big model, ${format(one, "number")} tokens each${runs(two[index])}.`;
+    const [slow, quick] = two.map(one => one.seconds),
+      ends = [Math.min(...slow) / Math.max(...quick), Math.max(...slow) / Math.min(...quick)],
+      ratio = lanes[0].total / lanes[1].total,
+      spread = slow.length > 1 ? ` (${range(...ends).replace(" ×", "")})` : "",
+      said = `tokens a step then and now; ${format(ratio, "times")} as fast${spread}`;
+    show(lanes, {
+      lead: input,
+      gain: ends[0] > 1 || ends[1] < 1 ? ratio : 1,
+      value: () => `${format(then, "number")} → ${format(now, "number")}`,
+      notes: [
+        "Neither lane has seen this input. The first one has an empty memory and the small model as it came; both write at temperature 0, in turns and in real times. Nothing of it is stored or learned.",
+      ],
+      words: { faster: said, slower: said, same: said, leading: "now" },
+    });
   };
-  return attempt("change", turn, measure, () => replay.open("change", turn));
+  return attempt("former", asked, measure, () => replay.open("former", asked));
 };

@@ -1,6 +1,5 @@
-// Replays of an answer: the buttons below it, the window, the clock and its controls. Views are in glimpse.js, race.js and slow.js.
+// Replays of an answer: the buttons below it, the window, the clock and its controls. Views are in race.js and slow.js.
 import { STEP, clockOf, roundsOf } from "./lanes.js";
-import { learned } from "../adaptation/learned.js";
 import { readAnswer } from "../answer/records.js";
 import { chat } from "../chat/chat.js";
 import { setSpeed } from "../chat/speeds.js";
@@ -88,14 +87,9 @@ replay.plain = (turn, again = false) => {
     }),
   );
 };
-replay.fresh = turn =>
-  once(turn, `fresh ${learned.versions[turn.answer.meta.line ?? "default"]}`, () =>
-    ask(
-      "measure",
-      { kind: "fresh", ...context(turn), tokens: Math.max(32, context(turn).tokens) },
-      180_000,
-    ).then(lanes),
-  );
+// An input of a task by the line as it was before its first answer, and by the line of now.
+replay.former = asked =>
+  ask("measure", { kind: "former", ...asked }, 180_000).then(value => ({ ...value, lanes: lanes(value) }));
 
 // ── the buttons below an answer ─────────────────────────────────────────────────────────────────────────────
 // The views: name, title, picture.
@@ -110,11 +104,7 @@ const views = {
     "Watch this answer being written: guess by guess, with its real times",
     "M4 3v10l8-5z",
   ],
-  change: [
-    "Before / after",
-    "This question, guessed by the small model as it came and by the same model as it is now",
-    "M8 2a6 6 0 1 0 0 12a6 6 0 1 0 0-12zM8 2v12M8 4a4 4 0 0 0 0 8",
-  ],
+  former: ["Then and now"], // of a task, which has the button
 };
 replay.drafts = turn =>
   turn.answer.tokens.some(line => line.k === "x" || (line.s !== "plain" && line.k === "t"));
@@ -128,7 +118,8 @@ replay.buttons = turn => {
   if (!turn.answer.rounds.length || !(turn.answer.end || turn.state === "done")) return bar;
   const first =
     chat.turns[0] === turn && chat.turns.length === 1 && !load("raced", false) && replay.drafts(turn);
-  for (const [mode, [name, title, path]] of Object.entries(views)) {
+  for (const mode of ["race", "slow"]) {
+    const [name, title, path] = views[mode];
     const open = event => {
       event.stopPropagation();
       replay.open(mode, turn);
@@ -137,10 +128,6 @@ replay.buttons = turn => {
     bar.append(clickable(cls, [picture(path, `pic ${mode}`), name], open, { title }));
   }
   if (first) {
-    if (!load("glimpsed", false)) {
-      save("glimpsed", true);
-      replay.glimpse(turn);
-    }
     bar.prepend(el("span.replay-hint", "Was guessing worth it? Watch the race of this answer:"));
     const ten = clickable("link", "the same task ten times", () => goTo("same-task"));
     bar.append(el("span.task-hint", "Do the guesses get better? Let it do ", ten, "."));
@@ -371,7 +358,7 @@ replay.open = (wanted, turn) => {
   of = turn;
   if (wanted === "race") forgetHint();
   parts.title.textContent = views[wanted][0];
-  const modes = turn.recalled ? [] : ["slow", "race", "change"];
+  const modes = turn.answer && !turn.recalled ? ["slow", "race"] : [];
   const tab = name => {
     const [face, title] = views[name];
     const act = () => {

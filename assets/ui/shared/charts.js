@@ -22,7 +22,6 @@ const load = () => {
 };
 
 const drawn = new Map(); // host → figure
-let resets = 0; // a new number makes plotly forget the reader's zoom
 const touch = matchMedia("(pointer: coarse)").matches;
 const put = async host => {
   const figure = drawn.get(host);
@@ -40,7 +39,6 @@ const put = async host => {
   const layout = {
     ...given,
     autosize: true,
-    uirevision: `${figure.layout.uirevision} ${resets}`,
     font: { ...given.font, color: ink, family: style.fontFamily, ...(innerWidth <= 800 && { size: 14 }) },
     hoverlabel: { align: "left", bgcolor: card, bordercolor: ink, font: { color: text, size: 12 } },
   };
@@ -87,10 +85,6 @@ export const saveFigure = async (host, title, format) => {
 };
 export const plotAgain = () => {
   for (const host of [...drawn.keys()]) host.isConnected ? put(host) : drawn.delete(host);
-};
-export const resetZoom = () => {
-  resets += 1;
-  plotAgain();
 };
 let dark = null;
 new MutationObserver(() => {

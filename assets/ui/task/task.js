@@ -2,9 +2,10 @@
 // Each answer is an event of its own, so that nobody waits for all of them; the rows are kept in this browser alone.
 import { guessed, newAnswer, readAnswer, readLines } from "../answer/records.js";
 import { colourKey, tokenSpan, tokensBox, watchTokens } from "../answer/tokens.js";
+import { replay } from "../replay/replay.js";
 import { drawChart, plotAgain } from "../shared/charts.js";
 import { calm, clickable, counted, el, fill, say } from "../shared/dom.js";
-import { field, makeQuestion, when, whileVisible } from "../shared/fields.js";
+import { field, makeQuestion, select, topicTitle, when, whileVisible } from "../shared/fields.js";
 import { format, joined, ordinal, plural, random, whole } from "../shared/format.js";
 import { NO_ANSWER } from "../shared/server.js";
 import { load, save, saveFitting } from "../shared/storage.js";
@@ -14,6 +15,7 @@ import { widgets } from "../shared/widgets.js";
 const TEN = 10;
 const board = {
   chosen: "json",
+  topic: "code", // what the drafter knows least of when it comes, of what it learns soon
   all: {}, // by task: {rows: [{row, lines}], next: inputs that were answered, pair: [target, drafter], system, lines, kept}
   live: null, // the answer under way: {run, number, input, answer, seen, row, none}
   busy: false,
@@ -25,7 +27,9 @@ export { board as task };
 let trigger = () => {},
   draw = () => {},
   drawLive = () => {};
-const now = () => (board.all[board.chosen] ??= { rows: [], next: 0, pair: null, system: "", lines: "" });
+// Each topic has rows of its own.
+const shelf = () => (board.chosen === "topic" ? `topic ${board.topic}` : board.chosen);
+const now = () => (board.all[shelf()] ??= { rows: [], next: 0, pair: null, system: "", lines: "" });
 const own = () => board.chosen === "own";
 
 // ── what is asked for ───────────────────────────────────────────────────────────────────────────────────────
@@ -35,7 +39,7 @@ const switches = () =>
 board.asked = () => {
   const { next, system, lines } = now(),
     [learn = true, keep = true] = switches();
-  const texts = own() ? { system: whole(system), lines: whole(lines) } : {};
+  const texts = own() ? { system: whole(system), lines: whole(lines) } : { topic: board.topic };
   return { task: board.chosen, first: next, learn, keep, ...texts };
 };
 board.request = ([, , target, drafter]) => {
@@ -136,10 +140,10 @@ const keep = () => {
         name === spare ? one : { ...one, rows: one.rows.map(({ row }) => ({ row })) },
       ]),
     );
-  const less = [board.all, without(board.chosen), without("")];
+  const less = [board.all, without(shelf()), without("")];
   saveFitting(
     "task",
-    less.map(all => ({ chosen: board.chosen, all })),
+    less.map(all => ({ chosen: board.chosen, topic: board.topic, all })),
   );
 };
 const restore = () => {
@@ -147,6 +151,7 @@ const restore = () => {
   if (!kept?.all) return;
   board.all = kept.all;
   if (kept.chosen) board.chosen = kept.chosen;
+  if (kept.topic) board.topic = kept.topic;
 };
 board.forget = () => {
   save("task", null);
@@ -355,6 +360,8 @@ widgets.task = (host, context) => {
     field("Inputs", lines),
     field("Or a JSON Lines file", file),
   );
+  const topic = el("span"),
+    kind = el("div.own", { hidden: true }, field("Topic", topic));
   const changed = () => {
     if (now().next)
       begin(0); // other inputs: the old rows are of another task
@@ -383,6 +390,13 @@ widgets.task = (host, context) => {
         ? "You are the operator: the memory of a task is yours, and no visitor has it."
         : "Everybody who uses this app shares the memory of a task, in every browser.";
   });
+  const raceBefore = () => {
+    const [target, drafter] = now().pair;
+    replay.open("former", { target, drafter, task: board.asked() });
+  };
+  const race = clickable("toggle", "⇄ Race it against what it was", raceBefore, {
+    title: "One more input, by the line as it was before the first answer and by the line of now",
+  });
   const error = el("p.alert", { role: "alert", hidden: true });
   const list = el("ol.task-rows"),
     colours = el("div"),
@@ -400,6 +414,7 @@ widgets.task = (host, context) => {
     said,
     whence,
     total,
+    race,
     key,
     plot,
     note,
@@ -413,6 +428,7 @@ widgets.task = (host, context) => {
     whose,
     cards,
     form,
+    kind,
     el("div.task-acts", go, halt, clear, anew, status),
     really.box,
     error,
@@ -478,6 +494,7 @@ widgets.task = (host, context) => {
     const done = now().rows.map(one => one.row),
       last = done.at(-1);
     side.hidden = !done.length;
+    race.hidden = board.busy || !now().pair;
     if (!last) return;
     said.textContent = headline(done);
     whence.textContent = owed(last);
@@ -507,6 +524,8 @@ widgets.task = (host, context) => {
     cards.disabled = busy;
     for (const input of cards.querySelectorAll("input")) input.checked = input.value === board.chosen;
     form.hidden = !own();
+    kind.hidden = board.chosen !== "topic";
+    topic.firstChild.disabled = busy;
     for (const [box, text] of [
       [system, one.system],
       [lines, one.lines],
@@ -520,14 +539,14 @@ widgets.task = (host, context) => {
     halt.hidden = !busy;
     halt.disabled = board.stopping;
     clear.hidden = busy || !one.rows.length;
-    anew.hidden = busy || !one.next;
+    anew.hidden = busy || !one.next || board.chosen === "topic"; // what the chat has learned, too, is reset in Adaptation
     if (busy) really.box.hidden = true;
     say(error, board.error);
     // Only the rows that are shown: of another task all go.
     const numbers = one.rows.map(({ row }) => row.number),
       wanted = new Set([...numbers, board.live?.number]);
-    for (const place of [...rows.keys()]) if (shownTask !== board.chosen || !wanted.has(place)) drop(place);
-    shownTask = board.chosen;
+    for (const place of [...rows.keys()]) if (shownTask !== shelf() || !wanted.has(place)) drop(place);
+    shownTask = shelf();
     for (const { row: done, lines: kept } of one.rows) {
       if (rows.get(done.number)?.whole) continue;
       const answer = readAnswer(kept),
@@ -559,6 +578,21 @@ widgets.task = (host, context) => {
         return el("label.task-card", radio, el("b", title), el("span.small", sentence));
       };
       cards.append(...config.cards.map(card));
+      const topics = config.cards.find(one => one.topics).topics;
+      if (!topics.includes(board.topic)) [board.topic] = topics;
+      const choose = one => {
+        Object.assign(board, { topic: one, live: null, error: "" });
+        keep();
+        draw();
+      };
+      topic.append(
+        select(
+          "Topic",
+          topics.map(one => [one, topicTitle(one)]),
+          board.topic,
+          choose,
+        ),
+      );
       draw();
     },
   };

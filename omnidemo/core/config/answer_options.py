@@ -117,10 +117,10 @@ class GenerationConfig(BaseModel):
     `block-verification` it repeats a run only while adapter and n-grams stay the same, and not with "cost".
     stop: strings after which the answer ends; they stay in it. learn: whether the answer may feed the n-gram
     cache and the learners. reuse: go on from a conversation that begins like the prompt. copying: whether
-    drafts may also be copied, from prompt and answer and, with `learn`, from earlier answers of the domain
-    (the method "copy" always does). The policy decides for each round; "cost" by chances and prices.
-    remember: whether later answers may copy from this one, as they may where `learn` is on too. form: what
-    the answer is held to, as JSON text of one entry. Instead of it give one of `schema` (a JSON schema),
+    drafts may also be copied, from prompt and answer and, with `learn` or `recall`, from earlier answers of
+    the domain (the method "copy" always does). The policy decides for each round; "cost" by chances and
+    prices. remember: whether later answers may copy from this one, as they may where `learn` is on too. form:
+    what the answer is held to, as JSON text of one entry. Instead of it give one of `schema` (a JSON schema),
     `regex`, `choices` (texts, one of which is the answer), `json_object` (True: any JSON object) or `grammar`
     (GBNF or Lark).
 
@@ -180,6 +180,7 @@ class GenerationConfig(BaseModel):
         shown="own page",
     )] = True
     reuse: bool = True
+    recall: bool = False
     copying: Annotated[bool, Option(
         "Whether drafts may also be copied from the text", shown="command own mcp history",
     )] = True

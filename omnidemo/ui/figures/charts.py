@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,14 +10,12 @@ from omnidemo.ui.figures.layout import (
     ACCENT,
     DASHED,
     INK,
-    PALETTE,
     Figure,
     axis_title,
     escape,
     finite,
     make_figure,
 )
-from omnidemo.ui.figures.marks import Mark, mark_layout
 
 
 def scatter(xs: Sequence[float], ys: Sequence[float | None], name: str, **look: Any) -> dict[str, Any]:
@@ -31,20 +28,17 @@ def bars(
     values: Sequence[float | None],
     *,
     colours: Sequence[str] = (),
-    spread: Sequence[float | None] = (),
     ranges: Sequence[Sequence[float | None]] = (),
     base: float | None = None,
     form: str = ".0f",
     unit: str = "",
 ) -> Figure:
-    """Horizontal bars, first name on top; `spread` draws ± whiskers, `ranges` those from least to most,
-    `base` a line to compare with (plain decoding)."""
+    """Horizontal bars, first name on top; `ranges` draws whiskers from least to most, `base` a
+    line to compare with (plain decoding)."""
     shown = [finite(value) for value in values]
     labels = [escape(name) for name in names]
     places = list(range(len(values)))
-    whiskers = _whiskers("error_x", spread, color=INK, thickness=1.2, width=4)
-    if any(low != high for low, high in ranges):
-        whiskers = _range_whiskers(shown, ranges)
+    whiskers = _whiskers(shown, ranges) if any(low != high for low, high in ranges) else {}
     bar: dict[str, Any] = {
         "type": "bar",
         "x": shown,
@@ -76,9 +70,7 @@ def bars(
     )
 
 
-def _range_whiskers(
-    values: Sequence[float | None], ranges: Sequence[Sequence[float | None]]
-) -> dict[str, Any]:
+def _whiskers(values: Sequence[float | None], ranges: Sequence[Sequence[float | None]]) -> dict[str, Any]:
     """Whiskers of bars from least to most."""
     ends = [
         (value or 0.0, low or 0.0, high or 0.0) for value, (low, high) in zip(values, ranges, strict=True)
@@ -91,84 +83,31 @@ def _range_whiskers(
     return {"error_x": {"type": "data", "symmetric": False, **arrays, **look}}
 
 
-def _whiskers(axis: str, spread: Sequence[float | None], **look: Any) -> dict[str, Any]:
-    """± whiskers of a trace; none where no spread is known."""
-    return (
-        {axis: {"type": "data", "array": [finite(width) or 0.0 for width in spread], **look}}
-        if any(spread)
-        else {}
-    )
-
-
-def reliability(named: Mapping[str, Sequence[tuple[float, float, float]]], *, revision: str = "") -> Figure:
-    """Predicted against observed P(accepted), a series per name: (predicted, observed, observations) of each
-    class.
-
-    The diagonal is perfect.
-    """
-    traces = [scatter([0, 1], [0, 1], "", mode="lines", hoverinfo="skip", showlegend=False, line=DASHED)]
-    for place, (name, points) in enumerate(named.items()):
-        predicted, observed, counts = zip(*points, strict=True) if points else ((), (), ())
-        look: dict[str, Any] = {
-            "customdata": list(counts),
-            "hovertemplate": (
-                "predicted %{x:.0%}, accepted <b>%{y:.0%}</b> of %{customdata:,.0f}<extra></extra>"
-            ),
-            "marker": {
-                "color": PALETTE[place % len(PALETTE)],
-                "size": [5 + 2 * math.log1p(max(0.0, n)) for n in counts],
-                "opacity": 0.8,
-            },
-            "line": {"color": PALETTE[place % len(PALETTE)], "width": 1.5},
-        }
-        traces.append(scatter(predicted, observed, name, mode="lines+markers", **look))
-    fraction = {"range": [0, 1.02], "tickformat": ".0%", "nticks": 6}
-    axes = {
-        "xaxis": fraction | {"title": axis_title("predicted")},
-        "yaxis": fraction | {"title": axis_title("accepted")},
-    }
-    return make_figure(traces, revision, showlegend=len(named) > 1, **axes)
-
-
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A line of a chart with its spread (± around each value, None: none)."""
+    """A line of a chart."""
 
     name: str
     xs: Sequence[float]
     values: Sequence[float | None]
-    spread: Sequence[float | None] = ()
-    dashed: bool = False
-    colour: str = ""  # empty: the next of the palette
+    colour: str
 
 
-def lines(
-    series: Sequence[Series],
-    *,
-    xtitle: str,
-    ytitle: str,
-    form: str = ".2f",
-    found: Sequence[Mark] = (),
-    base: float | None = None,
-) -> Figure:
-    """Several lines over one axis, each with ± whiskers where it has a spread, and a legend; `found` are
-    marks on the x axis."""
-    traces = []
-    for place, line in enumerate(series):
-        look: dict[str, Any] = {
-            "mode": "lines+markers" if len(line.xs) <= 20 else "lines",
-            "connectgaps": True,
-            "line": {
-                "color": line.colour or PALETTE[place % len(PALETTE)],
-                "width": 2,
-                "dash": "dash" if line.dashed else "solid",
-            },
-            "hovertemplate": f"%{{x}}: <b>%{{y:{form}}}</b><extra>{escape(line.name)}</extra>",
-            **_whiskers("error_y", line.spread, thickness=1, width=3),
-        }
-        traces.append(scatter(line.xs, [finite(value) for value in line.values], line.name, **look))
-    end = max((x for line in series for x in line.xs), default=1)
-    return _with_legend(traces, xtitle, ytitle, form, **mark_layout(found, end, base))
+def lines(series: Sequence[Series], *, xtitle: str, ytitle: str, form: str = ".2f") -> Figure:
+    """Several lines over one axis, and a legend."""
+    traces = [
+        scatter(
+            line.xs,
+            [finite(value) for value in line.values],
+            line.name,
+            mode="lines+markers",
+            connectgaps=True,
+            line={"color": line.colour, "width": 2},
+            hovertemplate=f"%{{x}}: <b>%{{y:{form}}}</b><extra>{escape(line.name)}</extra>",
+        )
+        for line in series
+    ]
+    return _with_legend(traces, xtitle, ytitle, form)
 
 
 def grouped_bars(series: Sequence[Series], *, xtitle: str, ytitle: str, form: str = ".2f") -> Figure:
@@ -179,10 +118,10 @@ def grouped_bars(series: Sequence[Series], *, xtitle: str, ytitle: str, form: st
             "x": list(line.xs)[: len(line.values)],
             "y": [finite(value) for value in line.values],
             "name": escape(line.name),
-            "marker": {"color": line.colour or PALETTE[place % len(PALETTE)], "cornerradius": 3},
+            "marker": {"color": line.colour, "cornerradius": 3},
             "hovertemplate": f"%{{x}}: <b>%{{y:{form}}}</b><extra>{escape(line.name)}</extra>",
         }
-        for place, line in enumerate(series)
+        for line in series
     ]
     return _with_legend(traces, xtitle, ytitle, form, barmode="group", bargap=0.25)
 

@@ -20,7 +20,7 @@ from omnidemo.serving.public_services import PublicServices
 from omnidemo.ui import downloads
 from omnidemo.ui.adaptation_data import View, page_json
 from omnidemo.ui.shell import EXPERT, PRIVATE, QUIET, Shell, script, widget
-from omnidemo.ui.tabs import settings_panel, traffic_panel
+from omnidemo.ui.tabs import settings_panel
 from omnidemo.ui.tabs.trainer_panel import trainer_json, wire_buttons
 
 
@@ -50,7 +50,6 @@ class Page:
             view.model_dump(exclude={"seen", "version"}),
             trainer,
             store.curve(view.target, view.drafter, limit=1),
-            store.steps(view.target, view.drafter, domain=view.line, limit=1),
             [
                 (one.version, dict(one.effect))
                 for one in store.adapters(view.target, view.drafter, domain=view.line)
@@ -58,8 +57,6 @@ class Page:
             services.on_disk(view.target, view.drafter, view.line),
             settings_panel.line_names(services, view.target, view.drafter),
         ]
-        if view.every:
-            newest.append(store.requests(drafter=view.drafter, limit=1))
         key = hashlib.sha1(json.dumps(newest, default=str).encode()).hexdigest()
         if key == view.seen and note is None:
             return gr.skip(), gr.skip()
@@ -82,7 +79,6 @@ def build(services: PublicServices, shell: Shell) -> None:
     page_of = Page(services)
     with gr.Row(elem_id="omni-adaptation-row", elem_classes="omni-two", equal_height=False):
         with gr.Column(scale=7, min_width=320):
-            player = widget("play", traffic_panel.first(services), events=("play", "halt"))
             widget("answers")
             page = widget("adaptation", events=("poll", "rollback", "export"))
             widget("versions", elem_classes=EXPERT)
@@ -92,9 +88,7 @@ def build(services: PublicServices, shell: Shell) -> None:
             )  # fmt: skip
         with gr.Column(scale=3, min_width=300):
             widget("lines", elem_classes=EXPERT)
-            trainer = widget(
-                "trainer", elem_id="omni-trainer-adaptation", events=("pause", "resume", "reset")
-            )
+            trainer = widget("trainer", events=("pause", "resume", "reset"))
             steering = widget("controls", elem_id="omni-steer", elem_classes=EXPERT, events=("adjust",))
     view, outputs = [shell.target, shell.drafter, gr.JSON(visible=False)], [page, trainer]
     know: dict[str, Any] = {"js": script("(...values) => page.adaptation.request(...values)")}
@@ -124,14 +118,13 @@ def build(services: PublicServices, shell: Shell) -> None:
     page.rollback(
         partial(page_of.after, back), view, outputs, api_name="adaptation_rollback", **know, **QUIET
     )
-    wire_buttons(services, trainer, "adaptation", press, view, outputs, **know)
+    wire_buttons(services, trainer, press, view, outputs, **know)
     downloads.download(page.export, "adapter", make, view, **know)
     # By default Gradio drops, without a word, a file that is chosen before the one before it is in.
     one_by_one: dict[str, Any] = {"concurrency_limit": 1, "trigger_mode": "multiple"}
     js = script("(file, ...values) => [file, ...page.adaptation.request(...values)]")
     upload.upload(take, [upload, *view], outputs, js=js, api_name="import_adapter", **one_by_one, **PRIVATE)
     settings_panel.steer(services, shell, steering, "adaptation")
-    traffic_panel.wire(services, shell, player, "play")
 
 
 def export_file(services: PublicServices, view: View) -> Path:

@@ -7,11 +7,13 @@ import json
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import gradio as gr
 
 from omnidemo.core.config import SAMPLING
+from omnidemo.core.private_folders import without_folders
 from omnidemo.core.records import Generation, Part, Reading, Round
 from omnidemo.models.catalogue import title_of
 from omnidemo.serving.public_services import PublicServices
@@ -23,14 +25,13 @@ from omnidemo.ui.errors import ENGINE, report
 from omnidemo.ui.markdown_tree import LiveMarkdown
 from omnidemo.ui.running_answers import Running
 from omnidemo.ui.shell import EXPERT, PRIVATE, Shell, if_loaded, load_ready, longest_answer, script, widget
-from omnidemo.ui.tabs import settings_panel, traffic_panel
+from omnidemo.ui.tabs import settings_panel
 from omnidemo.ui.tabs.chat_controls import (
     advanced_fields,
     line_choices,
     method_and_line,
     privacy_switches,
 )
-from omnidemo.ui.tabs.trainer_panel import follow
 
 UPDATE_SECONDS = 1 / 12  # at most this often to the browser
 MOST_KEYS = 400  # characters of the keys that a page asks about at once
@@ -155,6 +156,14 @@ def _speeds(services: PublicServices, keys: str) -> str:
     return json.dumps({key: answer_lines.speed(speed) for key, speed in speeds.items()})
 
 
+def _notice(services: PublicServices) -> str:
+    """What becomes of a chat, and what keeps it from being stored, as the value of the `notice` widget."""
+    settings, store = services.settings, services.store.status
+    waiting = f" Writes that wait: {store.pending}." if store.pending else ""
+    failed = "" if store.ok else f"{without_folders(store.message)}{waiting} Chatting goes on."
+    return json.dumps([text.notice(settings.keep_text, settings.training != "off"), failed])
+
+
 def _keep_notices(services: PublicServices, shell: Shell, notice: gr.HTML) -> None:
     """Keep up to date what the settings say of a chat: what becomes of it, and whether it has a switch."""
     shell.keep(  # hidden where the settings say how far to guess ahead
@@ -166,7 +175,7 @@ def _keep_notices(services: PublicServices, shell: Shell, notice: gr.HTML) -> No
     )
     shell.keep(
         notice,
-        lambda: json.dumps(text.notice(services.settings.keep_text, services.settings.training != "off")),
+        partial(_notice, services),
         [],
         "notice",
     )
@@ -186,8 +195,6 @@ def build(services: PublicServices, shell: Shell) -> None:
             widget("answer")
             shell.likely.render()
             speeds, keys = widget("speeds", visible="hidden"), gr.Textbox(visible=False, label="answers")
-            player = widget("teach", traffic_panel.first(services), events=("play", "halt"))
-            trainer = widget("trainer", events=("pause", "resume", "reset"))
             manner = widget("manner", elem_classes=EXPERT)
             steering, advanced = advanced_fields(services)
     fields = {
@@ -213,7 +220,6 @@ def build(services: PublicServices, shell: Shell) -> None:
     ).then(None, [page], None, js=script("(value) => { page.chat.settled(value); return []; }"), **PRIVATE)
 
     running.stopped_by(page.halt, [shell.session, run], script("() => page.chat.current()"), "stop")
-    follow(services, shell, trainer, settings["line"])
     settings_panel.steer(services, shell, steering, "chat")
     shell.keep(prompts, lambda target: json.dumps(services.examples(target)), [shell.target], "prompts")
     js = "(keys, seen) => [page.speeds.wanted(), seen]"
@@ -227,4 +233,3 @@ def build(services: PublicServices, shell: Shell) -> None:
         "line_names",
         draw=lambda names: gr.Dropdown(choices=line_choices(json.loads(names))),
     )
-    traffic_panel.wire(services, shell, player, "teach")

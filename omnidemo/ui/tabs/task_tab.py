@@ -33,8 +33,8 @@ def _answerer(services: PublicServices, running: Running) -> Any:
         session: str, run: str, target: str, drafter: str, asked: dict[str, Any] | None
     ) -> Iterator[str]:
         """Answer one input of a task by a stream of JSON lines (`ui/task_rows.py`). `asked`: task (json, sql,
-        commits, handbook; own, with system and lines), first (inputs that were answered before), learn,
-        keep."""
+        commits, handbook; topic, with topic; own, with system and lines), first (inputs that were answered
+        before), learn, keep."""
         session, run = session or f"api-{secrets.token_hex(8)}", run or secrets.token_hex(8)
         head, last = json_line("run", run=run, target=target, drafter=drafter), ""
         try:

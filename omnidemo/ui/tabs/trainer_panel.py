@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import partial
 from typing import Any
 
@@ -14,7 +13,7 @@ from omnidemo.serving.public_services import PublicServices
 from omnidemo.storage.recorded_rounds import finite
 from omnidemo.ui import text
 from omnidemo.ui.downloads import for_browser
-from omnidemo.ui.shell import QUIET, Shell, if_loaded, line_of
+from omnidemo.ui.shell import QUIET, if_loaded
 
 
 def drafting_json(services: PublicServices, target: str, drafter: str, domain: str) -> dict[str, Any] | None:
@@ -27,19 +26,6 @@ def drafting_json(services: PublicServices, target: str, drafter: str, domain: s
         "sentence": now.sentence,
         "off": now.policy == "fixed" and not now.length,
     }
-
-
-def calibration(
-    services: PublicServices, target: str, drafter: str, domain: str
-) -> list[tuple[float, float, float]]:
-    """(predicted, observed, count) per bin of what the draft policy goes by: the acceptance head, else the
-    drafter's probabilities."""
-    now = if_loaded(services.drafting, target, drafter, domain, otherwise=None)
-    return [
-        (float(p), float(o), float(n))
-        for p, o, n in (now.calibration if now else ())
-        if n and math.isfinite(p) and math.isfinite(o)
-    ]
 
 
 def trainer_json(services: PublicServices, target: str, drafter: str, domain: str = "default") -> str:
@@ -67,27 +53,11 @@ def trainer_json(services: PublicServices, target: str, drafter: str, domain: st
     return for_browser(shown)
 
 
-def follow(services: PublicServices, shell: Shell, panel: gr.HTML, line: Any) -> None:
-    """Keep the chat's trainer panel up to date and wire its buttons. `line`: the picker of the topic line."""
-    names = [shell.target, shell.drafter, line, shell.session]
-
-    def show(target: str, drafter: str, picked: str, session: str) -> str:
-        return trainer_json(services, target, drafter, line_of(services, picked, session))
-
-    def press(act: Any, target: str, drafter: str, picked: str, session: str) -> tuple[str, str]:
-        act(target, drafter, domain=line_of(services, picked, session))
-        shown = show(target, drafter, picked, session)
-        return shown, shown
-
-    _, seen = shell.keep(panel, show, names, "trainer_state")
-    wire_buttons(services, panel, "trainer", press, names, [panel, seen])
-
-
 def wire_buttons(
-    services: PublicServices, panel: gr.HTML, place: str, press: Any, inputs: Any, outputs: Any, **more: Any
+    services: PublicServices, panel: gr.HTML, press: Any, inputs: Any, outputs: Any, **more: Any
 ) -> None:
-    """Wire *Pause*, *Resume* and *Reset* of a trainer panel. `press(act, *values of inputs)` does one of them
-    and returns the values of `outputs`; `place` begins the names of the events."""
+    """Wire *Pause*, *Resume* and *Reset* of the panel. `press(act, *values of inputs)` does one of them and
+    returns the values of `outputs`."""
     for name, act in (("pause", services.pause), ("resume", services.resume), ("reset", services.reset)):
         pressed = partial(press, act)
-        getattr(panel, name)(pressed, inputs, outputs, api_name=f"{place}_{name}", **more, **QUIET)
+        getattr(panel, name)(pressed, inputs, outputs, api_name=f"trainer_{name}", **more, **QUIET)
