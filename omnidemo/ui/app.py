@@ -187,7 +187,7 @@ def _head(services: PublicServices, folder: str) -> str:
         },
         "method": services.settings.method,
         "help": {f"omni-{name}": hint for name, hint in text.HELP.items()},
-        "controls": settings_panel.groups(),
+        "controls": settings_panel.items(),
         "manner": [
             {"name": name, "label": label, "help": hint, "step": step}
             for name, (label, hint, step) in text.MANNER.items()

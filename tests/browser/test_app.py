@@ -33,7 +33,7 @@ def play(page: Page, topic: str, count: int) -> None:
     """Let prompts of a topic be answered in *Same task*, and look at the Adaptation tab."""
     open_tab(page, "Same task")
     page.get_by_role("radio", name="Teach it a topic").check()
-    page.get_by_label("Topic").last.select_option(topic)
+    page.locator("#omni-task").get_by_label("Topic").last.select_option(topic)
     before = page.evaluate("omni.task.csv().length")
     page.get_by_role("button", name=re.compile("Run ten|The next ten")).click()
     page.wait_for_function("count => omni.task.csv().length >= count", arg=before + count - 1)
@@ -107,31 +107,21 @@ def test_a_topic_that_is_taught_grows_the_curve_and_makes_a_version(page: Page, 
 
 
 def test_settings_are_changed_kept_and_refused_with_a_sentence(page: Page, app: App) -> None:
-    open_tab(page, "Adaptation")
-    panel, trainer = page.locator("#omni-steer"), page.locator("#omni-trainer")
-    when = panel.get_by_label("When the drafter learns", exact=True)
-    when.select_option("off")
-    expect(trainer.locator(".numbers")).to_contain_text("never")
-    panel.get_by_text("How to learn").click()
-    rate = panel.get_by_label("Learning rate", exact=True)
-    rate.fill("-1")
-    rate.press("Tab")
+    panel, policy = page.locator("#omni-ahead"), "How far to guess ahead"
+    page.get_by_text("Advanced", exact=True).click()
+    panel.get_by_label(policy, exact=True).select_option("fixed")
+    length = panel.get_by_label("Draft length", exact=True)
+    length.fill("-1")
+    length.press("Tab")
     page.wait_for_timeout(3000)  # a refusal stays, whatever the page polls meanwhile
-    expect(panel.get_by_role("alert")).to_contain_text("“Learning rate” = -1 is not possible")
-    expect(rate).to_have_value("0.0005")
-    # it belongs to another choice
-    expect(panel.get_by_label("Steps of the cosine", exact=True)).to_be_hidden()
+    expect(panel.get_by_role("alert")).to_contain_text("“Draft length” = -1 is not possible")
+    expect(panel.get_by_label("Longest draft", exact=True)).to_be_hidden()  # it belongs to another choice
 
     visit(page, app)  # it holds on the server, for everybody
     page.get_by_text("Advanced", exact=True).click()
-    page.locator("#omni-ahead").get_by_label("How far to guess ahead", exact=True).select_option("fixed")
-    open_tab(page, "Adaptation")
-    expect(when).to_have_value("off")
-    expect(panel.get_by_label("How far to guess ahead", exact=True)).to_have_value("fixed")
-    for name in ("When the drafter learns", "How far to guess ahead"):
-        panel.get_by_role("button", name=f"{name}: back to the default").click()
-    expect(when).to_have_value("idle")
-    expect(trainer.locator(".numbers")).to_contain_text("between requests")
+    expect(panel.get_by_label(policy, exact=True)).to_have_value("fixed")
+    panel.get_by_role("button", name=f"{policy}: back to the default").click()
+    expect(panel.get_by_label(policy, exact=True)).to_have_value("auto")
 
 
 def test_an_adapter_goes_out_as_a_zip_and_comes_back(page: Page, tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def teach(page: Page, topic: str, count: int) -> int:
     """Let prompts of a topic be answered in *Same task*; how many it were."""
     open_tab(page, "Same task")
     page.get_by_role("radio", name="Teach it a topic").check()
-    page.get_by_label("Topic").last.select_option(topic)
+    page.locator("#omni-task").get_by_label("Topic").last.select_option(topic)
     while (done := int(page.evaluate("omni.task.csv().length"))) < count:
         page.get_by_role("button", name=re.compile("Run ten|The next ten")).click()
         page.wait_for_function("count => omni.task.csv().length >= count", arg=min(count, done + 10))

@@ -25,16 +25,16 @@ def _four_guesses_a_step(browser: Browser, app: App) -> Iterator[None]:
     page."""
     name = "How far to guess ahead"
     with visitor(browser, app, EXPERT) as page:
-        open_tab(page, "Adaptation")
-        page.locator("#omni-steer").get_by_label(name, exact=True).select_option("fixed")
+        page.get_by_text("Advanced", exact=True).click()
+        page.locator("#omni-ahead").get_by_label(name, exact=True).select_option("fixed")
         # the server took it
         expect(
-            page.locator("#omni-steer").get_by_role("button", name=f"{name}: back to the default")
+            page.locator("#omni-ahead").get_by_role("button", name=f"{name}: back to the default")
         ).to_be_visible()
     yield
     with visitor(browser, app, EXPERT) as page:
-        open_tab(page, "Adaptation")
-        back = page.locator("#omni-steer").get_by_role("button", name=f"{name}: back to the default")
+        page.get_by_text("Advanced", exact=True).click()
+        back = page.locator("#omni-ahead").get_by_role("button", name=f"{name}: back to the default")
         back.click()
         expect(back).to_be_hidden()
 

@@ -102,9 +102,9 @@ def test_two_visitors_know_nothing_of_each_other(browser: Browser, public: App) 
 
 def test_the_operator_unlocks_what_concerns_everybody(browser: Browser, public: App) -> None:
     with stranger(browser, public, 1440) as page:
-        strip, steering = page.locator("#omni-visitor"), page.locator("#omni-steer")
+        strip, steering = page.locator("#omni-visitor"), page.locator("#omni-ahead")
         page.get_by_role("switch", name="Expert").click()  # settings are for experts
-        open_tab(page, "Adaptation")
+        page.get_by_text("Advanced", exact=True).click()
         expect(steering).to_be_hidden()
         strip.get_by_role("button", name="Operator", exact=True).click()
         for key, said in (

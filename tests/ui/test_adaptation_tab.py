@@ -115,9 +115,11 @@ def test_a_line_that_is_no_line_shows_the_default_one(services: FakeServices, as
 # ------------------------------------------------------------------------------------------------------------
 
 
-def test_every_adaptable_setting_is_offered_once_with_words() -> None:
-    items = [item for group in settings_panel.groups() for item in group["items"]]
-    assert [item["name"] for item in items] == list(CONTROLS) and set(CONTROLS) <= set(Settings.model_fields)
+def test_how_far_to_guess_ahead_is_offered_with_words() -> None:
+    items = settings_panel.items()
+    names = [item["name"] for item in items]
+    assert names[0] == "draft_policy" and len(names) == len(set(names)) > 4
+    assert set(CONTROLS) <= set(Settings.model_fields)
     for item in items:
         assert (
             item["label"] and item["help"] and item["default"] == Settings.model_fields[item["name"]].default

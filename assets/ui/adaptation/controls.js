@@ -1,5 +1,5 @@
-// The settings of a pair: grouped, changed one at a time, refused with a sentence. What they are comes from the server (ui/tabs/settings_panel.py).
-import { clickable, el, fill, say } from "../shared/dom.js";
+// The settings that the page changes: one at a time, refused with a sentence. What they are comes from the server (ui/tabs/settings_panel.py).
+import { clickable, el, say } from "../shared/dom.js";
 import { select, tick } from "../shared/fields.js";
 import { labels } from "../shared/labels.js";
 import { widgets } from "../shared/widgets.js";
@@ -15,7 +15,6 @@ export const controls = {
 
 const kinds = {
   choice: (item, change) => select(item.label, item.options, item.default, change),
-  line: (item, change) => select(item.label, [], "", change),
   switch: (item, change) => tick(item.label, false, change),
   number: (item, change) => {
     const box = el("input", {
@@ -49,7 +48,7 @@ const shownAs = (item, value) =>
       : "off"
     : (item.options?.find(([key]) => key === value)?.[1] ?? String(value));
 
-// One setting: {item, root, set(value, lines)}.
+// One setting: {item, root, set(value)}.
 const row = (item, send) => {
   const change = value => {
     if (item.kind === "slider") number.textContent = value;
@@ -77,18 +76,10 @@ const row = (item, send) => {
     item,
     root,
     control,
-    set: (value, lines, given = item.default) => {
+    set: (value, given = item.default) => {
       usual = given;
       back.title = `Back to the default: ${shownAs(item, usual)}`;
       back.ariaLabel = `${item.label}: back to the default, ${shownAs(item, usual)}`;
-      if (item.kind === "line") {
-        const titles = { auto: "automatic, by the prompt", default: "default, one for everything" },
-          names = [...new Set(["auto", ...lines, value])];
-        fill(
-          control,
-          names.map(name => el("option", { value: name }, titles[name] ?? name)),
-        );
-      }
       if (item.kind === "switch") control.checked = Boolean(value);
       else control.value = value;
       if (item.kind === "number") control.defaultValue = value;
@@ -98,56 +89,34 @@ const row = (item, send) => {
   };
 };
 
-// `groups`: the ones to show; the first stands open, the others fold. `lead`: a sentence above.
-const panel =
-  (title, groups, lead) =>
-  (host, { trigger }) => {
-    const alert = el("p.alert", { role: "alert", hidden: true });
-    const send = (name, value) => {
-      pending[name] = value;
-      trigger("adjust");
-    };
-    const rows = [];
-    const boxes = groups.map(group => {
-      const own = group.items.map(item => row(item, send));
-      rows.push(...own);
-      const body = el("div.settings", ...own.map(one => one.root));
-      return group.title
-        ? el("details", el("summary", el("b", group.title), el("span.small", group.help)), body)
-        : body;
-    });
-    host.append(el("h3", title), ...(lead ? [el("p.small", lead)] : []), alert, ...boxes);
-    host.classList.add("steering");
-    return {
-      update: value => {
-        const s = JSON.parse(value);
-        say(alert, s.error);
-        for (const one of rows) {
-          if (
-            one.control !== document.activeElement ||
-            s.error ||
-            one.control.tagName === "SELECT" ||
-            one.control.type === "checkbox"
-          )
-            one.set(s.values[one.item.name], s.lines, s.defaults[one.item.name]);
-          const when = one.item.when;
-          one.root.hidden = Boolean(when) && !when[1].includes(s.values[when[0]]);
-        }
-      },
-    };
+// Under Advanced in the chat: how far to guess ahead. All other settings are the environment's.
+widgets.ahead = (host, { trigger }) => {
+  const alert = el("p.alert", { role: "alert", hidden: true });
+  const send = (name, value) => {
+    pending[name] = value;
+    trigger("adjust");
   };
-
-const all = labels.controls,
-  named = key => all.find(group => group.key === key);
-widgets.controls = panel(
-  "Settings",
-  all,
-  "They hold for everybody and every pair, from the next answer or update on.",
-);
-// Under Advanced in the chat: only how far to guess ahead.
-const policy = named("first").items.find(item => item.name === "draft_policy");
-widgets.ahead = panel(
-  "Guessing ahead",
-  [{ title: "", items: [policy, ...named("ahead").items] }],
-  "Holds for everybody and every pair.",
-);
+  const rows = labels.controls.map(item => row(item, send));
+  const lead = el("p.small", "Holds for everybody and every pair.");
+  host.append(
+    el("h3", "Guessing ahead"),
+    lead,
+    alert,
+    el(
+      "div.settings",
+      rows.map(one => one.root),
+    ),
+  );
+  return {
+    update: value => {
+      const s = JSON.parse(value);
+      say(alert, s.error);
+      for (const one of rows) {
+        const { control, item, root } = one;
+        if (control !== document.activeElement || s.error || control.tagName === "SELECT")
+          one.set(s.values[item.name], s.defaults[item.name]);
+        root.hidden = Boolean(item.when) && !item.when[1].includes(s.values[item.when[0]]);
+      }
+    },
+  };
+};

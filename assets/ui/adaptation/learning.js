@@ -78,11 +78,7 @@ widgets.trainer = (host, { trigger }) => {
       fill(
         numbers,
         [
-          [
-            "learns",
-            s.mode,
-            `When training runs${visitor.guest ? "" : "; Adaptation → Settings changes it"}`,
-          ],
+          ["learns", s.mode, "When training runs (OMNIDEMO_TRAINING)"],
           [
             "rolled back",
             plural(s.rolled_back, "time"),

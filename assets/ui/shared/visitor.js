@@ -4,7 +4,7 @@ import { load, save } from "./storage.js";
 
 const VISITOR = "X-OmniDemo-Visitor",
   OPERATOR = "X-OmniDemo-Operator";
-const OPERATORS = "#omni-ahead, #omni-steer, #omni-import, #omni-line, #omni-lines, #omni-notice";
+const OPERATORS = "#omni-ahead, #omni-import, #omni-line, #omni-lines, #omni-notice";
 const style = document.head.appendChild(document.createElement("style"));
 // guest: one who may not change what concerns everybody
 export const visitor = {

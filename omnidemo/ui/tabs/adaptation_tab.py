@@ -89,7 +89,6 @@ def build(services: PublicServices, shell: Shell) -> None:
         with gr.Column(scale=3, min_width=300):
             widget("lines", elem_classes=EXPERT)
             trainer = widget("trainer", events=("pause", "resume", "reset"))
-            steering = widget("controls", elem_id="omni-steer", elem_classes=EXPERT, events=("adjust",))
     view, outputs = [shell.target, shell.drafter, gr.JSON(visible=False)], [page, trainer]
     know: dict[str, Any] = {"js": script("(...values) => page.adaptation.request(...values)")}
 
@@ -124,7 +123,6 @@ def build(services: PublicServices, shell: Shell) -> None:
     one_by_one: dict[str, Any] = {"concurrency_limit": 1, "trigger_mode": "multiple"}
     js = script("(file, ...values) => [file, ...page.adaptation.request(...values)]")
     upload.upload(take, [upload, *view], outputs, js=js, api_name="import_adapter", **one_by_one, **PRIVATE)
-    settings_panel.steer(services, shell, steering, "adaptation")
 
 
 def export_file(services: PublicServices, view: View) -> Path:

@@ -1,5 +1,4 @@
-"""The settings of a pair that can be changed while it runs, as the page shows them: grouped, read, changed,
-refused."""
+"""The settings that the page changes while the app runs, how far to guess ahead: read, changed, refused."""
 
 from __future__ import annotations
 
@@ -40,17 +39,17 @@ def item(name: str) -> Item:
     if name in SHARES:  # the slider excludes open ends
         edge = STEP if name != "confidence" else 0
         return shown | {"kind": "slider", "step": STEP, "min": edge, "max": 1 - edge}
-    if kind := {"boolean": "switch", "string": "line"}.get(rule["type"]):
-        return shown | {"kind": kind}
+    if rule["type"] == "boolean":
+        return shown | {"kind": "switch"}
     limits = {side: rule[key] for key, side in LIMITS.items() if key in rule}
     return shown | {"kind": "number", "step": 1 if rule["type"] == "integer" else "any"} | limits
 
 
-def groups() -> list[Item]:
-    """Every adaptable setting once, in the order of the page; the first group is always open."""
+def items() -> list[Item]:
+    """The settings that the page changes, in its order."""
     return [
-        {"key": group.key, "title": group.title, "help": group.hint, "items": [*map(item, group.controls)]}
-        for group in GROUPS
+        item("draft_policy"),
+        *(item(name) for group in GROUPS if group.key == "ahead" for name in group.controls),
     ]
 
 
@@ -71,7 +70,6 @@ def state(services: PublicServices, target: str, drafter: str, error: str = "") 
         {
             "values": values,
             "defaults": learning_of(drafter, target),
-            "lines": line_names(services, target, drafter),
             "error": error,
         }
     )
