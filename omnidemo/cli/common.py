@@ -273,7 +273,8 @@ def standard_input() -> str:
     """The text on stdin. ValueError, one sentence, where there is none."""
     try:
         text = sys.stdin.read()
-    except UnicodeDecodeError:
+        text.encode()  # some locales let other bytes through as half characters
+    except UnicodeError:
         raise ValueError("the standard input is not UTF-8 text; give it a text") from None
     except OSError as error:
         raise ValueError(f"the standard input cannot be read ({error.strerror}); give it a text") from None
