@@ -464,7 +464,7 @@ def test_an_output_may_be_a_link_or_a_pipe(cli: Cli, tmp_path: Path) -> None:
             result = cli("export", "--csv", out, "--storage", storage)
             assert result.code == 0, result.err
         text = piped.result(30)
-    assert text.startswith("id,") and real.read_text("utf-8-sig") == text
+    assert text.startswith("request_id,") and real.read_text("utf-8-sig") == text
     assert link.is_symlink() and stat.S_ISFIFO(pipe.stat().st_mode)
     (tmp_path / "nowhere.csv").symlink_to(tmp_path / "missing" / "x.csv")
     refused(cli("export", "--csv", tmp_path / "nowhere.csv", "--storage", storage), "missing")
