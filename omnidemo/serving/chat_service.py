@@ -202,14 +202,14 @@ class ChatService:
                 self._adaptation.teach(prompt, topic)
 
     def let_learn(
-        self, target: str, drafter: str, line: str, cancel: threading.Event | None = None, topic: str = "",
-        longest: float = LEARN_SECONDS,
+        self, target: str, drafter: str, domain: str, cancel: threading.Event | None = None,
+        topic: str = "", longest: float = LEARN_SECONDS,
     ) -> None:  # fmt: skip
         """Wait between two requests while a due update runs and its effect is measured, for at most `longest`
         seconds."""
         until = time.monotonic() + longest
         while time.monotonic() < until and not (cancel is not None and cancel.is_set()):
-            status = self._adaptation.trainer(target, drafter, line)
+            status = self._adaptation.trainer(target, drafter, domain)
             learns = status.state == "training" or (
                 status.state in ("waiting", "idle") and not status.next_in
             )

@@ -1,84 +1,212 @@
-"""The services as a caller may use them: a visitor has a line, n-grams and a history; the operator may use
-all."""
+"""The services as a caller may use them. In an app that only this computer can reach everybody may do
+everything. In a public app only the operator may; everybody else is a visitor, with a line, n-grams and a
+history of their own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from functools import partial
+from inspect import signature
+from typing import Any, Self
 
-from omnidemo.core.records import Generation, Part
+from omnidemo.core.config import Settings
+from omnidemo.core.private_folders import without_folders
+from omnidemo.core.records import Generation, Part, Round
 from omnidemo.learning.distill.trainer_status import TrainerStatus
-from omnidemo.learning.lines.line_names import LineInfo
+from omnidemo.learning.lines.line_names import AUTO, LineInfo
 from omnidemo.learning.lines.router import DEFAULT, Route
 from omnidemo.models.catalogue import ModelCard
-from omnidemo.pair.drafting_now import Drafting
+from omnidemo.pair.remote.draft_checks import Check, Checked
+from omnidemo.pair.repeated_task import Repeated
 from omnidemo.serving.better_target import BetterTarget
-from omnidemo.serving.caller_rights import CallerRights
 from omnidemo.serving.comparison import Asked, Comparison, turns_of
 from omnidemo.serving.pair_pool import PairState
-from omnidemo.serving.quotas import BUSY, LONGEST_ANSWER, MOST_PROMPTS, WHY, Refused
+from omnidemo.serving.quotas import BUSY, LONGEST_ANSWER, MOST_PROMPTS, NO_ID, UPLOADS, WHY, Quotas, Refused
 from omnidemo.serving.services import Services
 from omnidemo.serving.visitor_store import VisitorStore
 from omnidemo.storage.store import Store
-from omnidemo.storage.visitors import OWN, Caller, owned
+from omnidemo.storage.visitors import OWN, Caller, Visitors, is_operator, is_public, owned
+
+EVERYBODY, OWN_LINE, USED_LINE, OPERATOR = range(4)
+# Who may call the services that are passed on as they are. EVERYBODY: nothing of a visitor is shown, nothing
+# is changed that others would miss, and nobody can guess the key of another's answer. OWN_LINE, USED_LINE: a
+# visitor for the own line alone, which counts as used now by the second. OPERATOR: it concerns everybody, or
+# tells which files are there.
+RIGHTS: Mapping[str, int] = {
+    name: right
+    for right, names in (
+        (EVERYBODY, "methods refusals manner topics examples sample_prompts pace_of speeds_of speed_lanes"
+                    " forget_copies"),
+        (OWN_LINE, "drafting let_learn on_disk export_adapter"),
+        (USED_LINE, "pause resume reset activate"),
+        (OPERATOR, "configure change_over import_adapter stop resolve close"),
+    )
+    for name in names.split()
+}  # fmt: skip
 
 
-class PublicServices(CallerRights):
-    """What page, endpoint and MCP tools may call, with the names and arguments of `Services`. Each method
-    says what it does for a visitor of a public app. For the operator, for the program itself, and in a
-    private app it passes the call on. A service without a method here cannot be called."""
+def may(caller: Caller | None, action: str, public: bool) -> bool:
+    """Whether a caller (None: the program itself) may call a service, of the own line at least."""
+    return RIGHTS[action] != OPERATOR or not public or caller is None or caller.operator
+
+
+class PublicServices:
+    """What page, endpoint and MCP tools may call, with the names and arguments of `Services`: those of
+    RIGHTS, and those that have a method here, which says what it does for a visitor of a public app. For the
+    operator, for the program itself, and in a private app calls are passed on. `who()` is the caller; None:
+    the program itself."""
 
     def __init__(self, services: Services, who: Callable[[], Caller | None]) -> None:
-        super().__init__(services, who)
-        # Open to everybody: these show no visitor's data and change nothing.
-        self.processes = services.processes
-        self.methods, self.refusals, self.manner = services.methods, services.refusals, services.manner
-        self.topics, self.examples, self.sample_prompts = (
-            services.topics, services.examples, services.sample_prompts,
-        )  # fmt: skip
-        self.pace_of = services.pace_of
-        # Open too, because nobody can guess the key of another's answer.
-        self.speeds_of, self.speed_lanes = services.speeds_of, services.speed_lanes
+        self._services, self._who = services, who
+        self._proxied = False
+        self.processes, settings = services.processes, services.settings
+        self.visitors = Visitors(settings.storage, lambda own: services.store.common_key(own))
+        each = (settings.visitor_requests, settings.visitor_tokens)
+        self.quotas = Quotas(each, (settings.public_requests, settings.public_tokens))
+        most = settings.upload_mb * 1000
+        self.uploads = Quotas((UPLOADS, 5 * most), (10 * UPLOADS, 50 * most), words=("files", "kB of files"))
 
-    def forget_copies(self, domain: str = "") -> None:
-        """Open to everybody: answers only take longer until there are new ones to copy from."""
-        self._services.forget_copies(domain)
+    def __getattr__(self, name: str) -> Any:
+        if name not in RIGHTS:
+            raise AttributeError(f"there is no service {name} for callers")
+        act: Callable[..., Any] = getattr(self._services, name)
+        return act if RIGHTS[name] == EVERYBODY else partial(self._allowed, name, act)
 
-    # Refused to visitors, because it concerns everybody.
+    def _allowed(self, name: str, act: Callable[..., Any], /, *given: Any, **named: Any) -> Any:
+        """What a service returns to a caller who may call it. `Refused` for others."""
+        visitor = self._visitor()
+        if not may(self._who(), name, self.public):
+            raise Refused(self.refusal())
+        if visitor is None or RIGHTS[name] == OPERATOR:
+            return act(*given, **named)
+        asked = signature(act).bind(*given, **named)
+        asked.apply_defaults()
+        asked.arguments["domain"] = line = self._own(asked.arguments["domain"])
+        if RIGHTS[name] == USED_LINE:
+            self._services.visitor_lines.use(line)
+        return act(*asked.args, **asked.kwargs)
 
-    def configure(self, /, **changes: Any) -> None:
-        self._refuse_visitors()
-        self._services.configure(**changes)
+    def calling_as(self, caller: Caller) -> Self:
+        """The same services for a given caller; the endpoint identifies callers by keys."""
+        view = object.__new__(type(self))
+        view.__dict__.update(self.__dict__, _who=lambda: caller)
+        return view
 
-    def change_over(self, target: str) -> tuple[str, str]:
-        self._refuse_visitors()
-        return self._services.change_over(target)
+    @property
+    def caller_name(self) -> str:
+        """The name of the calling visitor; "" for a call without one."""
+        caller = self._who()
+        return caller.name if caller is not None else ""
 
-    def import_adapter(self, target: str, drafter: str, domain: str, path: Path) -> int:
-        self._refuse_visitors()
-        return self._services.import_adapter(target, drafter, domain, path)
+    @property
+    def own(self) -> str:
+        """The line and session of the calling visitor; "" for a caller who may do everything."""
+        return "" if (visitor := self._visitor()) is None else visitor.own
 
-    def stop(self, target: str, drafter: str) -> PairState:
-        """Others may wait for the model."""
-        self._refuse_visitors()
-        return self._services.stop(target, drafter)
+    @property
+    def public(self) -> bool:
+        """Whether the app can be reached from elsewhere."""
+        settings = self._services.settings
+        return is_public(settings) or (self._proxied and settings.public == "auto")
 
-    def resolve(self, name: str) -> str:
-        """The answer tells which files are there."""
-        self._refuse_visitors()
-        return self._services.resolve(name)
+    def seen_through_proxy(self) -> None:
+        """A request came through a proxy: with the setting `auto` the app is public from now on."""
+        self._proxied = True
+        self._services.speeds.public = self.public
 
-    def close(self) -> None:
-        self._refuse_visitors()
-        self._services.close()
+    @property
+    def settings(self) -> Settings:
+        """The settings as the caller sees them: `public` is "true" or "false"."""
+        return self._services.settings.model_copy(update={"public": "false" if self._sees_all else "true"})
+
+    def fits(self, key: str | None) -> bool:
+        """Whether a key is the operator's."""
+        return is_operator(self._services.settings, key)
+
+    def refusal(self) -> str:
+        """The sentence that refuses a call that concerns all visitors."""
+        keyed = self._services.settings.operator_key
+        how = "enter the operator's key first" if keyed else "it is off, for the app has no operator's key"
+        return f"This concerns everybody who uses this app: {how}."
+
+    def _visitor(self) -> Caller | None:
+        """The calling visitor; None for the operator, in a private app, and for the program itself. `Refused`
+        for a visitor without an id."""
+        caller = self._who()
+        if caller is None or caller.operator or not self.public:
+            return None
+        if not caller.name:
+            raise Refused(NO_ID)
+        return caller
+
+    def _own(self, domain: str) -> str:
+        """The line that a call is about: a visitor's own, which the page calls the default line. `Refused`
+        where the visitor names another one."""
+        own = self.own
+        if own and domain not in ("", DEFAULT, AUTO, own):
+            raise Refused(f"The line {domain[:40]} is not yours. {self.refusal()}")
+        return own or domain
+
+    @property
+    def _sees_all(self) -> bool:
+        caller = self._who()
+        return not self.public or (caller is not None and caller.operator)
+
+    def _offered(self, name: str) -> bool:
+        """Whether visitors may use a model: bundled models and the configured pair, also one before it, which
+        open pages have."""
+        settings = self._services.settings
+        pairs = [(settings.target, settings.drafter), *self._services.former]
+        return name.startswith("bundled/") or any(self._services.known(name) in pair for pair in pairs)
+
+    def _told(self, state: PairState) -> PairState:
+        """The state of a pair; a visitor's names no folder of the server."""
+        if self._visitor() is None:
+            return state
+        there = state.meanwhile if state.meanwhile and all(map(self._offered, state.meanwhile)) else None
+        return replace(state, error=state.error and without_folders(state.error), meanwhile=there)
+
+    def _begin(self, visitor: Caller) -> None:
+        """Count an answer of the visitor; the line counts as used now. `Refused` where the quota is used
+        up."""
+        self.quotas.ask(visitor.name)
+        self._services.visitor_lines.use(visitor.own)
+
+    def _counted(self, visitor: Caller, answer: Iterator[Any]) -> Iterator[Any]:
+        """The answer. Its tokens count as they are written, and its line is called the default one."""
+        with closing(answer):  # type: ignore[type-var]
+            for item in answer:
+                if isinstance(item, Round):
+                    self.quotas.spend(visitor.name, len(item.tokens))
+                yield replace(item, domain=DEFAULT) if isinstance(item, Generation) else item
+
+    def _shorten(self, options: dict[str, Any], most: int = LONGEST_ANSWER) -> None:
+        if options.get("max_new_tokens"):
+            options["max_new_tokens"] = min(options["max_new_tokens"], most)
+
+    def check_draft(self, target: str, drafter: str, asked: Check) -> Checked:
+        """As `CheckedDrafts.check`. A visitor's new session counts as an answer, and accepted tokens as its
+        tokens."""
+        visitor = self._visitor()
+        if visitor is None:
+            return self._services.drafts.check(target, drafter, asked, "")
+        if not asked.session:
+            self._begin(visitor)
+        made = self._services.drafts.check(target, drafter, asked, visitor.own)
+        self.quotas.spend(visitor.name, made.accepted + (made.token is not None))
+        return made
+
+    def describe_target(self, target: str, drafter: str, tokenizer: bool = False) -> dict[str, Any]:
+        """As `CheckedDrafts.describe`."""
+        return self._services.drafts.describe(target, drafter, tokenizer)
 
     # Models.
 
     def models(self) -> list[ModelCard]:
         """For visitors the bundled models and the configured pair; no folder is searched for them."""
-        everything = self._sees_all_models()
+        everything = self._sees_all
         cards = self._services.models(scan=everything)
         return [card for card in cards if everything or self._offered(card.name)]
 
@@ -108,8 +236,7 @@ class PublicServices(CallerRights):
         if visitor is None:
             return self._services.chat(session=self.caller_name or session, domain=domain, **options)
         self._begin(visitor)
-        most = max(LONGEST_ANSWER, self._services.settings.max_new_tokens)
-        options["max_new_tokens"] = min(options["max_new_tokens"], most)
+        self._shorten(options, max(LONGEST_ANSWER, self._services.settings.max_new_tokens))
         return self._counted(visitor, self._services.chat(session=visitor.own, domain=visitor.own, **options))
 
     def play(
@@ -131,16 +258,30 @@ class PublicServices(CallerRights):
             if index + 1 < count:
                 self._begin(visitor)
 
-    def repeat(self, *, session: str = "api", domain: str | None = None, **options: Any) -> Iterator[Any]:
-        """As `chat` for each answer of a task, until the quota ends."""
+    def repeat(
+        self, *, session: str = "api", domain: str | None = None, count: int = 10, first: int = 0,
+        **options: Any,
+    ) -> Iterator[Part | Repeated]:  # fmt: skip
+        """As `chat` for each answer of a task, until the quota ends; each counts when it begins."""
         visitor = self._visitor()
         if visitor is None:
-            name = self.caller_name or session
-            return self._services.repeat(session=name, domain=domain, **options)
-        return self._each_counted(visitor, **options)
+            named: dict[str, Any] = {"session": self.caller_name or session, "domain": domain}
+            yield from self._services.repeat(count=count, first=first, **named, **options)
+            return
+        self._shorten(options)
+        own: dict[str, Any] = {"session": visitor.own, "domain": visitor.own, "count": 1}
+        for number in range(first, first + count):
+            self._begin(visitor)
+            item: Part | Repeated | None = None
+            for item in self._counted(visitor, self._services.repeat(first=number, **own, **options)):
+                if isinstance(item, Repeated):
+                    item = replace(item, generation=replace(item.generation, domain=DEFAULT))
+                yield item
+            if not isinstance(item, Repeated):  # it was stopped, or there are no more inputs
+                return
 
     def compare(
-        self, *, prompts: Sequence[Asked], methods: Sequence[str], max_new_tokens: int, **options: Any
+        self, *, prompts: Sequence[Asked], methods: Sequence[str], **options: Any
     ) -> Iterator[Comparison]:
         """A visitor compares a few prompts with short answers, which count as one answer, until the quota
         ends."""
@@ -149,11 +290,9 @@ class PublicServices(CallerRights):
             if sum(len(turns_of(asked)) for asked in prompts) > MOST_PROMPTS:
                 raise Refused(f"A comparison takes at most {MOST_PROMPTS} prompts here; choose fewer.")
             self._begin(visitor)
-            max_new_tokens = min(max_new_tokens, LONGEST_ANSWER)
+            self._shorten(options)
             options["domain"] = visitor.own
-        for comparison in self._services.compare(
-            prompts=prompts, methods=methods, max_new_tokens=max_new_tokens, **options
-        ):
+        for comparison in self._services.compare(prompts=prompts, methods=methods, **options):
             tokens = len(comparison.generation.token_ids)
             left = visitor is None or self.quotas.spend(visitor.name, tokens)
             yield comparison
@@ -175,7 +314,7 @@ class PublicServices(CallerRights):
         if visitor is None:
             return run(**options)
         self.quotas.ask(visitor.name)
-        options["max_new_tokens"] = min(options["max_new_tokens"], LONGEST_ANSWER)
+        self._shorten(options)
         made = run(**options)
         for generation in (generation for runs in made for generation in runs):
             self.quotas.spend(visitor.name, len(generation.token_ids))
@@ -206,30 +345,6 @@ class PublicServices(CallerRights):
 
     def trainer(self, target: str, drafter: str, domain: str = DEFAULT) -> TrainerStatus:
         return replace(self._services.trainer(target, drafter, self._own(domain)), domain=domain)
-
-    def drafting(self, target: str, drafter: str, domain: str = DEFAULT) -> Drafting:
-        return self._services.drafting(target, drafter, self._own(domain))
-
-    def let_learn(self, target: str, drafter: str, line: str = DEFAULT, *more: Any, **named: Any) -> None:
-        self._services.let_learn(target, drafter, self._own(line), *more, **named)
-
-    def pause(self, target: str, drafter: str, domain: str = DEFAULT) -> None:
-        self._services.pause(target, drafter, self._own_changed(domain))
-
-    def resume(self, target: str, drafter: str, domain: str = DEFAULT) -> None:
-        self._services.resume(target, drafter, self._own_changed(domain))
-
-    def reset(self, target: str, drafter: str, domain: str = DEFAULT) -> None:
-        self._services.reset(target, drafter, self._own_changed(domain))
-
-    def activate(self, target: str, drafter: str, version: int, domain: str = DEFAULT) -> None:
-        self._services.activate(target, drafter, version, self._own_changed(domain))
-
-    def on_disk(self, target: str, drafter: str, domain: str = DEFAULT) -> list[int]:
-        return self._services.on_disk(target, drafter, self._own(domain))
-
-    def export_adapter(self, target: str, drafter: str, domain: str, version: int) -> Path:
-        return self._services.export_adapter(target, drafter, self._own(domain), version)
 
     # Stored data.
 

@@ -12,6 +12,7 @@ import gradio as gr
 from omnidemo.core.config import SAMPLING, GenerationConfig
 from omnidemo.core.records import Generation, Round
 from omnidemo.decoding.methods import BASELINE
+from omnidemo.learning.lines.router import DEFAULT
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.storage.recorded_rounds import round_lines
 from omnidemo.ui import answer_lines, downloads, task_rows
@@ -78,7 +79,7 @@ def former(services: PublicServices, wanted: Mapping[str, Any]) -> dict[str, Any
     made = services.fresh_and_today(
         target=str(wanted.get("target") or ""), drafter=str(wanted.get("drafter") or ""),
         messages=task.messages(text), method=services.settings.method,
-        max_new_tokens=task.max_new_tokens, domain=task.name,
+        max_new_tokens=task.max_new_tokens, domain=DEFAULT if services.own else task.name,
     )  # fmt: skip
     seconds = [[sum(done.seconds["total"] for done in run.rounds) for run in runs] for runs in made]
     both = [lane(runs) | {"seconds": own} for runs, own in zip(made, seconds, strict=True)]

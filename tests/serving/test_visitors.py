@@ -377,11 +377,9 @@ def test_recorded_rounds_and_runs_beside_an_answer_are_the_visitors_own(app: App
         "drafter": app.pair[1],
         "message": "duck 1",
         "tokens": 12,
-        "line": "default",
     }
-    before, after = replay_data.beside(app.front, {"kind": "fresh", "method": "ngram-exact", **asked})[
-        "lanes"
-    ]
+    task = {"task": "own", "lines": "duck 1\nduck 2", "first": 0}
+    before, after = replay_data.former(app.front, asked | {"task": task})["lanes"]
     # the visitor's line, not everybody's
     assert before["version"] == 0 and after["version"] == app.front.trainer(*app.pair).version > 0
     spent = app.front.quotas._known["a"].tokens
