@@ -17,6 +17,8 @@ from omnidemo.core.config import check_text
 from omnidemo.vocabulary.vocabulary import Vocabulary
 
 ROLE = re.compile(r"[\w-]{1,32}")
+# a template that strips letters, such as those of a control token's name, from the ends of a content
+STRIPS = re.compile(r"(?:strip|trim)\(\s*([\"'])(?=[^\"']*[^\s\"'\\])")
 PROBE = [{"role": "user", "content": "omnidemo-probe"}]  # a text that no template writes of itself
 
 
@@ -44,6 +46,7 @@ class Speller:
         # Tokens that the tokenizer puts behind each text: an end that a text which goes on does not have.
         framed = tokenizer.backend_tokenizer.encode("a").special_tokens_mask
         self._behind = len(list(takewhile(bool, reversed(framed)))) % max(len(framed), 1)
+        self._strips = bool(STRIPS.search(str(tokenizer.chat_template)))
         self._lock = threading.Lock()
         self._second: tuple[Tokenizer, dict[str, str], dict[str, str]] | None = None
 
@@ -66,12 +69,16 @@ class Speller:
         """The ids of a chat with the beginning of an answer. ValueError for an invalid chat; other errors
         come from the template."""
         chat = plain_messages(messages)
-        if not any(self._holds(message["content"]) for message in chat):
+        if not self._strips and not any(self._holds(message["content"]) for message in chat):
             rendered = self._rendered(chat)
             return list(self._tokenizer(rendered, add_special_tokens=False, verbose=False)["input_ids"])
         second, names, marks = self._renamed()
-        for message in chat:
-            message["content"] = self._pattern.sub(lambda found: marks[found[0]], message["content"])
+        marks, nonce = dict(marks), secrets.token_hex(8)
+        for number, message in enumerate(chat):
+            if self._strips:
+                marks[message["content"]] = message["content"] = f"\ue004{nonce}{number}\ue005"
+            else:
+                message["content"] = self._pattern.sub(lambda found: marks[found[0]], message["content"])
         rendered = self._pattern.sub(lambda found: names[found[0]], self._rendered(chat))
         for name, mark in marks.items():
             rendered = rendered.replace(mark, name)

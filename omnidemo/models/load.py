@@ -35,6 +35,7 @@ __all__ = ["LanguageModel", "ModelError", "load_model", "pick_device", "pick_dty
 log = logging.getLogger(__name__)
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 PROBED = 4  # tokens of the probe at load
+SPELLED = "a b, it's:\n\tc  (d).\n\ne é"  # a text by which decoders are compared
 # parameters of a packed model that waits for compiled code: torch would need a second or more a token
 WAITS = 1_000_000_000
 KEPT_SECONDS = 30.0  # longest wait of a smaller model for kept machine code
@@ -125,6 +126,7 @@ def load_model(
     if isinstance(tokenizer.chat_template, dict) and "default" not in tokenizer.chat_template:
         log.warning("%s has chat templates for other uses alone, and is used without one", name)
         tokenizer.chat_template = None
+    _compare_decoder(name, tokenizer, vocabulary)
     report("weights", 0.0)
     with _weights_explained(name, f"it needs {need} and {place} had {room / 1e9:.1f} GB"):
         if absent:
@@ -142,6 +144,18 @@ def load_model(
         device=runner.device, dtype=runner.dtype, folder=source.files, chat=bool(tokenizer.chat_template),
         learns=source.learns, config=source.config, manner=source.manner, packs=packs,
     )  # fmt: skip
+
+
+def _compare_decoder(name: str, tokenizer: Any, vocabulary: Vocabulary) -> None:
+    """A warning where the tokenizer's decoder writes another text than its tokens spell, which are what an
+    answer shows: it takes out what its normalizer added, for one."""
+    ids = [one for one in tokenizer(SPELLED, add_special_tokens=False)["input_ids"] if vocabulary.writes(one)]
+    own, said = vocabulary.text_bytes(ids).decode(errors="replace"), tokenizer.backend_tokenizer.decode(ids)
+    if own.removeprefix(" ") != said.removeprefix(" "):
+        log.warning(
+            "the tokenizer of %s writes %r as %r; answers show what its tokens spell, %r",
+            name, SPELLED, said, own,
+        )  # fmt: skip
 
 
 @contextmanager

@@ -280,6 +280,18 @@ def test_a_template_gets_contents_in_the_form_that_it_reads(tmp_path: Path, temp
             assert model.vocabulary.text_bytes(reader.ids(chat)) == model.vocabulary.text_bytes(wanted)
 
 
+@pytest.mark.parametrize("cut", ["split('{0}')[0]", "strip('{0}')", "rstrip('{0}').strip()", "strip()"])
+def test_a_template_that_cuts_at_a_control_token_leaves_what_was_typed_whole(cut: str) -> None:
+    own = AutoTokenizer.from_pretrained(BUNDLED["drafter"])
+    known = read_vocabulary(own)
+    name = next(iter(known.control))
+    inner = "m['content']." + cut.format(name)
+    own.chat_template = "{% for m in messages %}" + name + "{{ " + inner + " }}{% endfor %}"
+    for typed in (f"add {name} and", "and lend", f"{name}x{name}", "<|", "plain"):
+        ids = Speller(own, known).messages([{"role": "user", "content": typed}])
+        assert ids[0] == known.control[name] and known.text_bytes(ids[1:]).decode() == typed
+
+
 @pytest.mark.parametrize("raw", [True, False])
 def test_a_prompt_that_is_too_long_is_one_sentence_and_no_warning_of_the_tokenizers(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, raw: bool

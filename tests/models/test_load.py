@@ -688,6 +688,22 @@ def test_a_tokenizer_is_used_whole_whatever_it_was_saved_with(save: Callable[...
     assert pair.generate("a <|extra|>", max_new_tokens=4).token_ids
 
 
+def test_a_decoder_that_takes_out_what_its_normalizer_added_is_said(
+    save: Callable[..., Path], caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = save()
+    load_model(str(folder), device="cpu")
+    assert not caplog.records
+    said = json.loads((folder / "tokenizer.json").read_text())
+    replaces = {"type": "Replace", "pattern": {"String": "\n"}, "content": "\n "}
+    back = {"type": "Replace", "pattern": {"String": "\n "}, "content": "\n"}
+    changes = {"normalizer": replaces, "decoder": {"type": "Sequence", "decoders": [said["decoder"], back]}}
+    (folder / "tokenizer.json").write_text(json.dumps(said | changes))
+    load_model(str(folder), device="cpu")
+    [record] = [one.getMessage() for one in caplog.records]
+    assert "answers show what its tokens spell" in record and "c  (d).\\n \\n e" in record
+
+
 def test_settings_of_a_training_in_saved_files_are_off(save: Callable[..., Path]) -> None:
     """BPE-dropout gave other ids each time, pieces of control tokens tore the template, and a model that
     gives tuples or asks for another attention did not load."""
