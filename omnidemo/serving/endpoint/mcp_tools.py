@@ -13,12 +13,12 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, create_model
 from omnidemo.core.answer_figures import figures_of
 from omnidemo.core.config import shown_by
 from omnidemo.core.metrics import Lengths
-from omnidemo.core.records import Generation, Part, Round
+from omnidemo.core.records import Generation, Round
 from omnidemo.decoding.methods import BASELINE, METHODS
 from omnidemo.serving.comparison import Comparison
 from omnidemo.serving.endpoint import other_fields
 from omnidemo.serving.endpoint.answer_format import REASONS, fingerprint, sources
-from omnidemo.serving.endpoint.answer_slots import Item
+from omnidemo.serving.endpoint.answer_response import EARLY
 from omnidemo.serving.endpoint.api_errors import ApiError
 from omnidemo.serving.endpoint.api_routes import Endpoint
 from omnidemo.serving.endpoint.model_ids import ALIAS
@@ -160,29 +160,21 @@ async def generate(
     )  # fmt: skip
     model = await endpoint.ready(front, asked.model)
     begin = endpoint.plan(front, model, request, [message.plain() for message in messages])
-    made: Generation | None = None
-    written = 0
-
-    async def each(item: Part) -> None:
-        nonlocal made, written
-        if isinstance(item, Generation):
-            made = item
-        elif tell is not None and isinstance(item, Round):
-            written += len(item.tokens)
-            await tell(written, asked.max_new_tokens)
-
-    await _run(endpoint, front, begin, each, Generation if tell is None else None)
-    if made is None:
-        raise RuntimeError("The answer ended early; ask again")
-    listed = [
-        TokenSource.model_validate(source)
-        for source in sources(token for done in made.rounds for token in done.tokens)
-    ]
-    return GenerateResult(
-        **_figures(made), model=model.written(front.settings), adapter_version=made.adapter_version,
-        system_fingerprint=fingerprint(made),
-        token_sources=listed if asked.token_sources else None,
-    )  # fmt: skip
+    written, wanted = 0, Generation if tell is None else None
+    with closing(endpoint.slots.start(endpoint.counted_as(front), begin, wanted)) as work:
+        async for items in work:
+            for item in items:
+                if isinstance(item, Generation):
+                    shown = sources(token for done in item.rounds for token in done.tokens)
+                    return GenerateResult(
+                        **_figures(item), model=model.written(front.settings),
+                        adapter_version=item.adapter_version, system_fingerprint=fingerprint(item),
+                        token_sources=shown if asked.token_sources else None,
+                    )  # fmt: skip
+                if tell is not None and isinstance(item, Round):
+                    written += len(item.tokens)
+                    await tell(written, asked.max_new_tokens)
+    raise EARLY
 
 
 async def compare(
@@ -203,34 +195,14 @@ async def compare(
             temperature=asked.temperature, seed=asked.seed, cancel=cancel, domain=model.line or None,
         )  # fmt: skip
 
-    async def each(comparison: Comparison) -> None:
-        results.append(
-            Compared(
-                **_figures(comparison.generation) | {"method": comparison.method},
-                speedup=comparison.speedup,
-                identical=comparison.identical,
-            )
-        )
-        if tell is not None:
-            await tell(len(results), len(methods))
-
-    await _run(endpoint, front, begin, each)
-    return CompareResult(model=model.written(front.settings), results=results)
-
-
-async def _run(
-    endpoint: Endpoint,
-    front: PublicServices,
-    begin: Callable[[Event], Iterator[Item]],
-    each: Callable[[Item], Awaitable[None]],
-    wanted: type | None = None,
-) -> None:
-    """Make items in one of the endpoint's threads. Cancellation, by which a client's disconnect arrives, ends
-    it early."""
-    with closing(endpoint.slots.start(endpoint.counted_as(front), begin, wanted)) as work:
+    with closing(endpoint.slots.start(endpoint.counted_as(front), begin)) as work:
         async for items in work:
-            for item in items:
-                await each(item)
+            for one in items:
+                figures = _figures(one.generation) | {"method": one.method}
+                results.append(Compared(**figures, speedup=one.speedup, identical=one.identical))
+                if tell is not None:
+                    await tell(len(results), len(methods))
+    return CompareResult(model=model.written(front.settings), results=results)
 
 
 def _figures(made: Generation) -> dict[str, Any]:
