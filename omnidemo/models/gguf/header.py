@@ -199,9 +199,15 @@ class _Walk:
         if not isinstance(step, int) or step < 1:
             raise ValueError(f"it gives general.alignment as {str(step)[:40]}")
         begin = -(-self.at // step) * step
-        return metadata, {
-            name: self.placed(name, number, begin, *described) for name, described in found.items()
-        }
+        tensors = {}
+        for name, (shape, kind, offset) in found.items():
+            size = math.prod(shape) // kind.numbers * kind.size
+            if (end := begin + offset + size) > len(self.memory):
+                raise ValueError(
+                    f"it is cut short: {name[:60]!r} ends at byte {end:,} of {len(self.memory):,}"
+                )
+            tensors[name] = TensorInfo(name, shape, kind, number, begin + offset, size)
+        return metadata, tensors
 
     def take(self, size: int) -> bytes:
         at, self.at = self.at, self.at + size
@@ -257,14 +263,6 @@ class _Walk:
         if not 1 <= len(shape) <= 4 or min(shape) < 1 or shape[0] % block.numbers:
             raise ValueError(f"it gives {name[:60]!r} the shape {str(shape)[:60]} in {block.name}")
         return shape[::-1], block, offset
-
-    def placed(
-        self, name: str, part: int, begin: int, shape: tuple[int, ...], kind: BlockType, offset: int
-    ) -> TensorInfo:
-        size = math.prod(shape) // kind.numbers * kind.size
-        if (end := begin + offset + size) > len(self.memory):
-            raise ValueError(f"it is cut short: {name[:60]!r} ends at byte {end:,} of {len(self.memory):,}")
-        return TensorInfo(name, shape, kind, part, begin + offset, size)
 
 
 def _fingerprint(path: Path, tensors: dict[str, TensorInfo]) -> str:
