@@ -85,7 +85,8 @@ class Header:
         for name, tensor in self.tensors.items():
             if len(tensor.shape) > 1 and name not in ("token_embd.weight", "output.weight"):
                 shares[tensor.kind.name] = shares.get(tensor.kind.name, 0) + math.prod(tensor.shape)
-        named = _FILE_TYPES.get(self.number("general.file_type", -1), "")
+        kind = self.metadata.get("general.file_type")
+        named = _FILE_TYPES.get(kind, "") if isinstance(kind, int) else ""
         return named or max(
             shares, key=shares.__getitem__, default=next(iter(self.tensors.values())).kind.name
         )
@@ -94,11 +95,6 @@ class Header:
         """A text of the key-values; other values count as absent."""
         value = self.metadata.get(key, otherwise)
         return value if isinstance(value, str) else otherwise
-
-    def number(self, key: str, otherwise: Any) -> Any:
-        """A number of the key-values, likewise."""
-        value = self.metadata.get(key, otherwise)
-        return value if isinstance(value, (int, float)) and not isinstance(value, bool) else otherwise
 
 
 def read_header(path: Path) -> Header:
