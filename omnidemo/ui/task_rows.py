@@ -25,16 +25,13 @@ from omnidemo.serving.measuring.report_tables import csv_table
 from omnidemo.serving.quotas import Refused
 from omnidemo.storage.recorded_rounds import json_line, round_lines
 from omnidemo.ui import answer_lines
+from omnidemo.ui.answer_lines import UPDATE_SECONDS
+from omnidemo.ui.chat_request import MOST_SYSTEM
 from omnidemo.ui.errors import sentence
 
 OWN, TOPIC = "own", "topic"
-MOST_TEXT, MOST_SYSTEM, MOST_LINES = (
-    100_000,
-    8_000,
-    500,
-)  # characters, characters, inputs of a task of one's own
+MOST_TEXT, MOST_LINES = 100_000, 500  # characters and inputs of a task of one's own
 MOST_ROWS = 1000
-UPDATE_SECONDS = 1 / 12  # at most this often to the browser
 
 
 def cards() -> list[dict[str, Any]]:
