@@ -20,7 +20,7 @@ from typing import Any
 
 from omnidemo.backends import processor
 from omnidemo.core.resources import home
-from omnidemo.decoding.sources import compiled, copier, ngram_table, text_index
+from omnidemo.decoding.sources import agreement, compiled, copier, ngram_table, text_index
 from omnidemo.vocabulary import trie_table
 
 SUMS = "sums.json"  # beside the machine code: checksums of its files, and what it was compiled from and for
@@ -58,27 +58,17 @@ def kept() -> bool:
 
 
 def failure() -> str:
-    """Why there is no compiled code, in a few words; empty where there is, while compiling goes on, and after
-    `forgo`."""
+    """Why there is no compiled code, in a few words; empty where there is, and while compiling goes on."""
     return _failure
 
 
 def prepare() -> None:
     """Begin to compile in another process. The first time on a machine this takes about three quarters of a
     minute. Until it is ready, and if it fails, passes run without compiled code."""
-    _start(_prepare)
-
-
-def forgo() -> None:
-    """Never compile in this process, unless that has begun already."""
-    _start(lambda: None)
-
-
-def _start(target: Callable[[], None]) -> None:
     global _thread
     with _lock:
         if _thread is None:
-            _thread = threading.Thread(target=target, name="compile", daemon=True)
+            _thread = threading.Thread(target=_prepare, name="compile", daemon=True)
             _thread.start()
 
 
@@ -237,7 +227,9 @@ def _sources() -> list[Path]:
             "arithmetic/integer.py",
         )
     ]
-    beside += [Path(str(module.__file__)) for module in (trie_table, ngram_table, text_index, copier)]
+    beside += [
+        Path(str(module.__file__)) for module in (trie_table, ngram_table, text_index, copier, agreement)
+    ]
     return [*beside, *sorted((here / "kernels").rglob("*.py"))]
 
 

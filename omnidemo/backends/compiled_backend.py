@@ -61,7 +61,7 @@ class RolledDraws:
         policy = context.policy
         stop = policy.stop_rule() if policy.watches else None
         order = RolloutRequest(
-            rule(context), context.sampling, budget, context.map.drafted, context.upcoming(DRAWS), stop,
+            rule(context), context.sampling, budget, context.map.to_target, context.upcoming(DRAWS), stop,
             context.drafter_seen(), context.noise, context.place(index).position,
         )  # fmt: skip
         rollout = roll_out(context.drafter, order)

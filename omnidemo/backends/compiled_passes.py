@@ -36,7 +36,7 @@ from omnidemo.decoding.draft_policy import NEVER
 from omnidemo.decoding.randomness import SharedNoise
 from omnidemo.decoding.rollout import DRAWS, FEW, ProposalRule, Rollout, RolloutRequest
 from omnidemo.decoding.row_ops import BLOCK, RowStats
-from omnidemo.decoding.sampling import Logits, SamplingParams, Seen, as_array
+from omnidemo.decoding.sampling import Logits, SamplingParams, Seen
 
 Form = Literal["packed", "bfloat16", "float32"]
 Kept = NDArray[np.float32] | NDArray[np.float16]  # keys and values
@@ -142,7 +142,7 @@ class CompiledPasses:
             row, state = found[0][0], found[1][0]
             start, ids = start + len(ids), ()
         if row is not None:
-            rows[0], states[0] = as_array(row), state
+            rows[0], states[0] = row, state
         side = Side(self.model(buffer), np.array(ids, np.int64), start, marks_of(order.seen))
         choice = choice_of(order.sampling, order.uniforms, order.noise, order.position, 1)
         count, read = self.call(
@@ -193,9 +193,11 @@ class CompiledPasses:
         """A proposal rule as a kernel's argument."""
         held = self._rule
         if held is None or rule is not held[0]:  # another thread may do this too
-            trie, tables = rule.trie, (rule.first, rule.inside, rule.alone)
-            first, inside, alone = (table.numpy() for table in tables)
-            held = self._rule = rule, Rule(first, inside, alone, trie.keys, trie.info, trie.kin)
+            trie = rule.trie
+            held = self._rule = (
+                rule,
+                Rule(rule.first, rule.inside, rule.alone, trie.keys, trie.info, trie.kin),
+            )
         return held[1]
 
 

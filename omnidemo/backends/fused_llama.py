@@ -26,7 +26,7 @@ from omnidemo.backends.cuda_graphs import CudaGraphs, GraphCache, Outputs
 from omnidemo.backends.kv_buffers import KVBufferPool
 from omnidemo.backends.packed_forms import PackedMatrix
 from omnidemo.backends.runner import check_ids, overwrite_named
-from omnidemo.backends.weight_arena import ROWS, Whole, as_array
+from omnidemo.backends.weight_arena import ROWS, Whole
 from omnidemo.core.resources import free_memory, usable_cores
 from omnidemo.decoding.backend import Pass
 from omnidemo.decoding.rollout import Rollout, RolloutRequest
@@ -83,8 +83,7 @@ class FusedLlama:
         self.head_dim = int(getattr(config, "head_dim", None) or config.hidden_size // self.heads)
         self.inner = int(config.intermediate_size)
         self.eps = float(config.rms_norm_eps)
-        shape = self.heads, self.kv_heads, self.eps
-        self._whole = Whole.of(model, *shape) if packed is None else None
+        self._whole = Whole.of(model) if packed is None else None
         self.rows, self.width = map(int, model.lm_head.weight.shape)
         self.tied = model.lm_head.weight is model.model.embed_tokens.weight
         self.depth = len(model.model.layers)
@@ -159,12 +158,10 @@ class FusedLlama:
 
     def _refresh(self) -> None:
         """Update everything derived from the weights."""
-        if self._whole is not None:
-            if self.form == "bfloat16":
-                with torch.no_grad():
-                    for weight in self._whole.matrices():
-                        weight.copy_(weight.to(torch.bfloat16))
-            self._whole.refresh()
+        if self.form == "bfloat16":
+            with torch.no_grad():
+                for weight in self.whole.matrices():
+                    weight.copy_(weight.to(torch.bfloat16))
         if self.fast and self.device.type == "cpu" and self.dtype == torch.float32:
             self.passes = CompiledPasses(self)
 
@@ -221,8 +218,11 @@ class FusedLlama:
         whole = self.whole
         x = F.embedding(tokens, whole.embed)
         for layer, key, value in zip(whole.layers, keys.unbind(0), values.unbind(0), strict=True):
-            qkv = layer.qkv.times(layer.before(x)).view(count, both + self.kv_heads, dim)
-            unrotated = qkv[:, :both] if layer.heads is None else layer.heads(qkv[:, :both])
+            qkv = layer.qkv.times(self._normed(x, layer.before)).view(count, both + self.kv_heads, dim)
+            unrotated = qkv[:, :both]
+            if layer.heads is not None:
+                parts = unrotated.split([heads, self.kv_heads], 1)
+                unrotated = torch.cat([self._normed(*one) for one in zip(parts, layer.heads, strict=True)], 1)
             rotated = torch.addcmul(unrotated * cos, unrotated.roll(dim // 2, -1), sin)
             mixed = attend(
                 rotated[:, :heads],
@@ -231,11 +231,15 @@ class FusedLlama:
                 value,
                 qkv[:, both:].transpose(0, 1),
             )
-            x = layer.out.added(mixed.reshape(count, heads * dim), x)
-            gate_up = layer.gate_up.times(layer.after(x))
-            x = layer.down.added(F.silu(gate_up[:, :inner]) * gate_up[:, inner:], x)
-        states = whole.norm(x[count - rows :])
+            x = x + layer.out.times(mixed.reshape(count, heads * dim))
+            gate_up = layer.gate_up.times(self._normed(x, layer.after))
+            x = x + layer.down.times(F.silu(gate_up[:, :inner]) * gate_up[:, inner:])
+        states = self._normed(x[count - rows :], whole.norm)
         return whole.head.times(states), states
+
+    def _normed(self, x: Tensor, weight: Tensor) -> Tensor:
+        """The root mean square norm."""
+        return torch.rms_norm(x, weight.shape, weight, self.eps)
 
     def fixed_pass(self, buffer: Tensor, inputs: Tensor, steps: Tensor, rows: int) -> Outputs:
         """`run` with shapes and addresses that depend only on the number of `steps` and `rows`.
@@ -305,7 +309,7 @@ class FusedCache:
         self._kv = runner.kv_pool.take(runner.buffer_size(capacity), dtype)
         self._leave = weakref.finalize(self, runner.kv_pool.give, self._kv)
         self._leave.atexit = False
-        self.array = as_array(self._kv.buffer)
+        self.array: Any = self._kv.buffer.numpy() if self.compiled else None
 
     @torch.inference_mode()
     def _hold(self, end: int) -> None:
@@ -328,16 +332,16 @@ class FusedCache:
         self._hold(end)
         if not self.compiled:
             logits, hidden = self._read(ids, last)
-            found = Pass(logits, None, hidden)
+            found = Pass(logits.float().cpu().numpy(), None, hidden.float().cpu().numpy())
         else:
             assert self.runner.passes is not None
-            rows, hidden, stats = self.runner.passes.forward(ids, self.length, self.array, last, stats_at)
-            found = Pass(rows if stats is not None else torch.from_numpy(rows), stats, hidden)
+            rows, states, stats = self.runner.passes.forward(ids, self.length, self.array, last, stats_at)
+            found = Pass(rows, stats, states)
         self.length = end
         return found
 
     @torch.inference_mode()
-    def _read(self, ids: Sequence[int], rows: int) -> tuple[Tensor, Any]:
+    def _read(self, ids: Sequence[int], rows: int) -> Outputs:
         """Read `ids` by torch: logits [rows, V] and hidden states [rows, H]."""
         runner, start, few = self.runner, self.length, len(ids) <= ROWS
         if (
@@ -348,8 +352,7 @@ class FusedCache:
             return fixed
         tokens = torch.tensor(ids).to(runner.device, non_blocking=True)
         with _threads(runner, few):
-            logits, states = runner.forward(tokens, start, self._kv.buffer[:, :, :, : start + len(ids)], rows)
-        return logits.float().cpu(), states
+            return runner.forward(tokens, start, self._kv.buffer[:, :, :, : start + len(ids)], rows)
 
     def roll_out(
         self, order: RolloutRequest, ids: Sequence[int], row: Logits | None, state: Any

@@ -1,4 +1,4 @@
-"""The parts of the fused forward pass: matrices, norms, layers, and one block of memory for weights."""
+"""The weights of the fused forward pass, layer by layer, in one block of memory."""
 
 from __future__ import annotations
 
@@ -18,76 +18,16 @@ ROWS = 16  # passes of up to this many tokens decode or verify; longer ones are 
 
 
 class Matrix:
-    """A weight [out, in] and its product with a few rows. `weight` may be written to."""
+    """A weight [out, in], which may be written to, and its product with a few rows."""
 
-    __slots__ = ("bias", "transposed", "weight")
+    __slots__ = ("bias", "weight")
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
-        self.weight, self.transposed, self.bias = weight, weight.t(), bias
+        self.weight, self.bias = weight, bias
 
     def times(self, x: Tensor) -> Tensor:
         """x · Wᵀ + bias, [rows, out]."""
         return F.linear(x, self.weight, self.bias)
-
-    def added(self, x: Tensor, rest: Tensor) -> Tensor:
-        """rest + x · Wᵀ, [rows, out]; for a matrix without bias."""
-        return torch.addmm(rest, x, self.transposed)
-
-
-class Norm:
-    """Root mean square norm: x · w / √(mean x² + ε). `torch.rms_norm` is made of twice as many calls."""
-
-    __slots__ = ("eps", "root", "scaled", "weight")
-
-    def __init__(self, weight: Tensor, eps: float) -> None:
-        self.weight, self.eps = weight, eps
-        self.root = torch.tensor((len(weight) * eps) ** 0.5, device=weight.device)
-        self.scaled = torch.empty_like(weight)
-        self.refresh()
-
-    def __call__(self, x: Tensor) -> Tensor:
-        if x.dtype != torch.float32:
-            return torch.rms_norm(x, self.weight.shape, self.weight, self.eps)
-        # √n · √(mean x² + ε) is the hypotenuse of |x| and √(n ε).
-        return x / torch.hypot(torch.linalg.vector_norm(x, 2, -1, True), self.root) * self.scaled
-
-    def refresh(self) -> None:
-        # In place: recorded passes read it where it lies.
-        torch.mul(self.weight, len(self.weight) ** 0.5, out=self.scaled)
-
-
-class HeadNorms:
-    """The norms of queries and keys over the head dimension, for x [T, heads + kv_heads, D]; see `Norm`.
-    Their weights are [D]."""
-
-    __slots__ = ("eps", "keys", "parts", "queries", "root", "scaled")
-
-    def __init__(self, queries: Tensor, keys: Tensor, heads: int, kv_heads: int, eps: float) -> None:
-        self.queries, self.keys, self.eps = queries, keys, eps
-        self.root = torch.tensor((len(queries) * eps) ** 0.5, device=queries.device)
-        self.scaled = queries.new_empty(heads + kv_heads, len(queries))  # each head's weights
-        self.parts = self.scaled.split([heads, kv_heads])
-        self.refresh()
-
-    def __call__(self, x: Tensor) -> Tensor:
-        if x.dtype != torch.float32:
-            return torch.rms_norm(x, self.queries.shape, None, self.eps) * self.scaled
-        return x / torch.hypot(torch.linalg.vector_norm(x, 2, -1, True), self.root) * self.scaled
-
-    def refresh(self) -> None:
-        factor = len(self.queries) ** 0.5 if self.scaled.dtype == torch.float32 else 1.0
-        for part, weight in zip(self.parts, (self.queries, self.keys), strict=True):
-            part.copy_(weight * factor)  # in place, as above
-
-
-def as_array(tensor: Tensor) -> NDArray[np.float32] | NDArray[np.float16]:
-    """The tensor's memory as a numpy array, for float32 or float16 on a CPU; else an empty array, which is
-    never read."""
-    return (
-        tensor.numpy()
-        if tensor.device.type == "cpu" and tensor.dtype in (torch.float32, torch.float16)
-        else np.empty(0, np.float32)
-    )
 
 
 class WeightArena:
@@ -107,29 +47,27 @@ class WeightArena:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    before: Norm
+    before: Tensor  # a norm's weight, as `after`
     qkv: Matrix
-    heads: HeadNorms | None  # of queries and keys, before the rotation; None for a model without
+    heads: tuple[Tensor, Tensor] | None  # of queries and keys, before the rotation; None for a model without
     out: Matrix
-    after: Norm
+    after: Tensor
     gate_up: Matrix
     down: Matrix
 
     @classmethod
-    def of(cls, layer: Any, heads: int, kv_heads: int, eps: float, memory: WeightArena | None) -> Layer:
+    def of(cls, layer: Any, memory: WeightArena | None) -> Layer:
         attention, mlp = layer.self_attn, layer.mlp
-        qkv = [attention.q_proj, attention.k_proj, attention.v_proj]
+        qkv, heads = [attention.q_proj, attention.k_proj, attention.v_proj], None
         bias = None if attention.q_proj.bias is None else _stacked([part.bias for part in qkv])
-        norms = None
         if hasattr(attention, "q_norm"):
-            queries, keys = attention.q_norm.weight.detach(), attention.k_norm.weight.detach()
-            norms = HeadNorms(queries, keys, heads, kv_heads, eps)
+            heads = attention.q_norm.weight.detach(), attention.k_norm.weight.detach()
         return cls(
-            before=Norm(layer.input_layernorm.weight.detach(), eps),
+            before=layer.input_layernorm.weight.detach(),
             qkv=Matrix(_joined([part.weight for part in qkv], memory), bias),
-            heads=norms,
+            heads=heads,
             out=Matrix(_joined([attention.o_proj.weight], memory)),
-            after=Norm(layer.post_attention_layernorm.weight.detach(), eps),
+            after=layer.post_attention_layernorm.weight.detach(),
             gate_up=Matrix(_joined([mlp.gate_proj.weight, mlp.up_proj.weight], memory)),
             down=Matrix(_joined([mlp.down_proj.weight], memory)),
         )
@@ -140,14 +78,14 @@ class Whole:
     """The weights in torch's form. The parameters of `model` are views of them, by name in `named`."""
 
     layers: list[Layer]
-    norm: Norm
+    norm: Tensor
     head: Matrix
     embed: Tensor
     model: Any
     named: dict[str, Tensor]
 
     @classmethod
-    def of(cls, model: Any, heads: int, kv_heads: int, eps: float) -> Whole:
+    def of(cls, model: Any) -> Whole:
         """Join the weights of a model into the matrices that a pass reads."""
         parameters, layers = list(model.parameters()), model.model.layers
         on_cpu = model.device.type == "cpu" and model.dtype == torch.float32
@@ -157,22 +95,13 @@ class Whole:
             else None
         )
         return cls(
-            layers=[Layer.of(layer, heads, kv_heads, eps, memory) for layer in layers],
-            norm=Norm(model.model.norm.weight.detach(), eps),
+            layers=[Layer.of(layer, memory) for layer in layers],
+            norm=model.model.norm.weight.detach(),
             head=Matrix(_joined([model.lm_head.weight], memory)),
             embed=model.model.embed_tokens.weight.detach(),  # which may be the same
             model=model,
             named={name: weight.detach() for name, weight in model.named_parameters(remove_duplicate=False)},
         )
-
-    def refresh(self) -> None:
-        """Update what is derived from weights."""
-        for layer in self.layers:
-            layer.before.refresh()
-            layer.after.refresh()
-            if layer.heads is not None:
-                layer.heads.refresh()
-        self.norm.refresh()
 
     def matrices(self) -> Iterator[Tensor]:
         """The matrices of each layer in the order of a pass, then the output layer's."""

@@ -28,7 +28,7 @@ Clock = Callable[[], float]  # seconds from some moment on
 class Pass:
     """The output of a forward pass for its last rows: `logits` [rows, V] in float32; row statistics, None
     where not requested or not supported; and the output layer's input [rows or more, H], None where the model
-    does not return it."""
+    does not return it. All are numpy arrays on the host."""
 
     logits: Logits
     stats: RowStats | None = None

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omnidemo.decoding.sampling import Logits, as_array, highest
+from omnidemo.decoding.sampling import Logits, highest
 
 
 class Constraint:
@@ -59,11 +59,11 @@ class Constraint:
         """The rows [m + 1, T] of a proposal of m ids, each masked by the ids before it, until the next call.
         Rows behind the first id that is not allowed, or behind an end, are never judged and stay as they
         are."""
-        given, steps, going = as_array(logits), 0, True
-        if self._rows is None or len(self._rows) < len(given) or self._rows.dtype != given.dtype:
-            self._rows = np.empty_like(given)  # fresh memory for each round would take as long as the masks
-        rows = self._rows[: len(given)]
-        for index, row in enumerate(given):
+        steps, going = 0, True
+        if self._rows is None or len(self._rows) < len(logits) or self._rows.dtype != logits.dtype:
+            self._rows = np.empty_like(logits)  # fresh memory for each round would take as long as the masks
+        rows = self._rows[: len(logits)]
+        for index, row in enumerate(logits):
             if not going:
                 rows[index] = row
                 continue

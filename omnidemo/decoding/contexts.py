@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
 from omnidemo.decoding.backend import KVCache
 from omnidemo.decoding.rollout import Rollout
@@ -87,8 +86,7 @@ class DrafterContext:
     def state(self, position: int) -> NDArray[np.float32] | None:
         """The hidden state [H] (the output layer's input) after `position` ids; None where this round has not
         computed it."""
-        found = (self._rows.get(position) or self._caught_up(position) or (None, None))[1]
-        return found.float().cpu().numpy() if isinstance(found, Tensor) else found
+        return (self._rows.get(position) or self._caught_up(position) or (None, None))[1]
 
     def beginning(self) -> tuple[list[int], Logits | None, Any] | None:
         """The start of a rollout: (unread ids, logits [D], hidden state); the latter two only without unread

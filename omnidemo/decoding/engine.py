@@ -13,9 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from omnidemo.core.records import STAGES, FinishReason, Round, Token
 from omnidemo.decoding.backend import (
@@ -44,8 +42,6 @@ from omnidemo.decoding.sampling import (
     RepetitionPenalty,
     SamplingParams,
     Seen,
-    as_array,
-    as_tensor,
     highest,
 )
 from omnidemo.decoding.sources.copier import CopiedDraft
@@ -338,9 +334,9 @@ class RoundContext:
     draws: Draws | None = None  # of this round, made early
     constraint: Constraint | None = None  # whoever judges by logits masks them first
 
-    def logits(self) -> Tensor:
+    def logits(self) -> Logits:
         """The drafter's logits [D] after all its ids, with the repetition penalty."""
-        logits, seen = as_tensor(self.drafter.logits()), self.drafter_seen()
+        logits, seen = self.drafter.logits(), self.drafter_seen()
         return logits if seen is None else self.sampling.penalised(logits, seen.there)
 
     def drafter_seen(self) -> Seen | None:
@@ -352,16 +348,15 @@ class RoundContext:
         ids = self.target.ids
         return None if self.penalty is None else self.penalty.target.hold(ids, len(ids))
 
-    def masked(self, logit_mask: Tensor) -> Tensor:
+    def masked(self, logit_mask: Logits) -> Logits:
         """The logits [D] plus `logit_mask` [D], which is 0 for tokens that may be drawn and −∞ for others.
         The mask precedes temperature and top-k, so that top-k counts only tokens that may be drawn."""
         return self.logits() + logit_mask
 
-    def probs(self, logit_mask: Tensor) -> Probs:
+    def probs(self, logit_mask: Logits) -> Probs:
         """The drafter's distribution [D] over what `logit_mask` [D] allows."""
         if self.penalty is None and self.sampling.plain and not self.sampling.greedy:
-            row = as_array(self.drafter.logits()) + as_array(logit_mask)
-            return softmax_(row, self.sampling.temperature)
+            return softmax_(self.drafter.logits() + logit_mask, self.sampling.temperature)
         return self.sampling.probs(self.masked(logit_mask))
 
     def probs_after(self, slot: Slot, path: tuple[int, ...]) -> Probs:
@@ -374,7 +369,7 @@ class RoundContext:
             probs = self.probs(self.map.readable_logit_mask)
             # no walk continues where numbers are not finite
             if not 0.0 < float(probs.sum()) < float("inf"):
-                probs = torch.zeros_like(as_tensor(probs))
+                probs = np.zeros_like(probs)
             slot.distributions[path] = probs
         return probs
 
@@ -383,7 +378,7 @@ class RoundContext:
         return Place(len(self.target.ids) - self.prompt + self.lead + index)
 
     def draw(
-        self, logit_mask: Callable[[], Tensor], index: int = 0, path: tuple[int, ...] = (),
+        self, logit_mask: Callable[[], Logits], index: int = 0, path: tuple[int, ...] = (),
         completed: Mapping[int, int] | None = None,
     ) -> tuple[int, float, Probs]:  # fmt: skip
         """(the next drafter token among those that `logit_mask()` [D] allows, its probability, its
@@ -398,7 +393,7 @@ class RoundContext:
         return drawn, q, probs
 
     def _drawn(
-        self, logit_mask: Callable[[], Tensor], index: int, path: tuple[int, ...],
+        self, logit_mask: Callable[[], Logits], index: int, path: tuple[int, ...],
         completed: Mapping[int, int] | None,
     ) -> tuple[int, float, Probs]:  # fmt: skip
         if self.draws is not None and (made := self.draws.pop(self)) is not None:
@@ -406,7 +401,7 @@ class RoundContext:
         if self.sampling.greedy:
             logits = self.masked(logit_mask())
             drawn = highest(logits)
-            return drawn, token_prob(logits.numpy(), drawn), logits
+            return drawn, token_prob(logits, drawn), logits
         probs, place = self.probs(logit_mask()), None
         if self.rng.shared:
             ends = completed or {}
@@ -414,7 +409,7 @@ class RoundContext:
             place = self.place(index)._replace(path=path, known=ids if path else self.map.directly)
         return *draw_with_prob(self.rng, probs, place), probs
 
-    def readable_logit_mask(self) -> Tensor:
+    def readable_logit_mask(self) -> Logits:
         """[D]: 0 for `readable` drafter tokens, −∞ for the rest."""
         return self.map.readable_logit_mask
 

@@ -6,12 +6,12 @@ import math
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
-from torch import Tensor
+import numpy as np
 
 from omnidemo.decoding.backend import Acceptance, Draft, RoundPlan, Slot
 from omnidemo.decoding.engine import RoundContext
 from omnidemo.decoding.randomness import Randomness
-from omnidemo.decoding.sampling import Logits, Probs, as_tensor, chosen, highest_each
+from omnidemo.decoding.sampling import Logits, Probs, chosen, highest_each
 from omnidemo.vocabulary.vocabulary_map import VocabularyMap
 
 
@@ -56,7 +56,7 @@ class Method:
         """A token in place of a rejected one. A copied token is a point mass: its whole p is accepted."""
         if slot.match is None:
             return self.residual(context, slot, probs)
-        rest = as_tensor(probs).clone()
+        rest = probs.copy()
         rest[slot.target_id] = 0.0
         return context.rng.draw(rest / rest.sum())
 
@@ -174,8 +174,8 @@ def slot_of(
     )
 
 
-def subtract(rng: Randomness, probs: Tensor, accepted: Tensor) -> int:
+def subtract(rng: Randomness, probs: Probs, accepted: Probs) -> int:
     """A draw from norm(max(0, probs − accepted)); from `probs` where rounding leaves nothing."""
-    rest = (probs - accepted).clamp_(min=0.0)
+    rest = np.maximum(probs - accepted, 0.0)
     mass = float(rest.sum())
     return rng.draw(rest / mass) if mass > 0 else rng.draw(probs)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omnidemo.decoding.row_ops import Noise, block_sums, inverse_cdf, inverse_cdf_by, noise, race
-from omnidemo.decoding.sampling import Probs, as_array
+from omnidemo.decoding.sampling import Probs
 
 
 class Place(NamedTuple):
@@ -89,7 +89,7 @@ class Sampler:
         self._numbers, self._at = np.concatenate([self._numbers[self._at :], self._host.random(NUMBERS)]), 0
 
     def draw(self, probs: Probs, place: Place | None = None) -> int:
-        return inverse_cdf(as_array(probs), self.uniform())
+        return inverse_cdf(probs, self.uniform())
 
     def accept(self, probability: float) -> bool:
         return probability >= 1.0 or bool(self.uniform() < probability)
@@ -119,8 +119,7 @@ class SharedNoise:
 
     def draw(self, probs: Probs, place: Place | None = None) -> int:
         assert place is not None, "every draw of a text belongs to a place"
-        row = as_array(probs)
-        return race(row, self.numbers(row, place))
+        return race(probs, self.numbers(probs, place))
 
     def numbers(self, probs: NDArray[np.floating], place: Place) -> Noise:
         """The numbers [V] by which the tokens of a distribution [V] race at a place."""
@@ -177,7 +176,7 @@ def randomness_of(seed: int | None, coupled: bool, tokens: int, begun: int = 0) 
 def draw_with_prob(rng: Randomness, probs: Probs, place: Place | None = None) -> tuple[int, float]:
     """(an index drawn from `probs` [V], its probability)."""
     drawn = rng.draw(probs, place)
-    return drawn, float(as_array(probs)[drawn])
+    return drawn, float(probs[drawn])
 
 
 class RowSampler:
@@ -186,7 +185,6 @@ class RowSampler:
     def __init__(self, rng: Randomness, probs: Probs) -> None:
         self.rng, self.probs = rng, probs
         self._sampler = rng if isinstance(rng, Sampler) else None
-        self._row = as_array(probs)
         self._sums: NDArray[np.float64] | None = None
 
     def draw(self) -> tuple[int, float]:
@@ -195,9 +193,9 @@ class RowSampler:
             drawn = self.rng.draw(self.probs)
         else:
             if self._sums is None:
-                self._sums = block_sums(self._row)
-            drawn = inverse_cdf_by(self._row, self._sums, self._sampler.uniform())
-        return drawn, float(self._row[drawn])
+                self._sums = block_sums(self.probs)
+            drawn = inverse_cdf_by(self.probs, self._sums, self._sampler.uniform())
+        return drawn, float(self.probs[drawn])
 
     def passes_over(self, probability: float) -> bool:
         """Whether `accept` would refuse by the next number, which is used up then. False where the number is

@@ -4,12 +4,10 @@ all of them."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from weakref import finalize
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
-from torch.utils.weak import WeakTensorKeyDictionary
 
 from omnidemo.decoding.calibration import StopRule
 from omnidemo.decoding.randomness import SharedNoise
@@ -27,30 +25,26 @@ class ProposalRule:
     whole slot by themselves. `overrun`: tokens by which a slot's limit may exceed the rest of the budget.
     """
 
-    first: Tensor
-    inside: Tensor
-    alone: Tensor
+    first: NDArray[np.int32]
+    inside: NDArray[np.int32]
+    alone: NDArray[np.bool_]
     trie: TrieTable
     overrun: int = 0
 
 
-def token_by_token(logit_mask: Tensor) -> ProposalRule:
+def token_by_token(logit_mask: Logits) -> ProposalRule:
     """The rule by which every draw is its own slot, among the tokens that `logit_mask` [D] allows. Cached by
     mask, which must not change."""
-    rule: ProposalRule | None = _known.get(logit_mask)
+    rule = _known.get(id(logit_mask))
     if rule is None:
-        limits = (logit_mask < 0).int() * FAR  # at any limit, or never
-        rule = ProposalRule(
-            limits,
-            limits,
-            torch.ones_like(limits, dtype=torch.bool),
-            no_ngrams(len(logit_mask)).trie,
-        )
-        _known[logit_mask] = rule
+        limits = np.where(logit_mask < 0, np.int32(FAR), np.int32(0))  # never, or at any limit
+        alone = np.ones(len(limits), np.bool_)
+        rule = _known[id(logit_mask)] = ProposalRule(limits, limits, alone, no_ngrams(len(limits)).trie)
+        finalize(logit_mask, _known.pop, id(logit_mask))
     return rule
 
 
-_known = WeakTensorKeyDictionary()
+_known: dict[int, ProposalRule] = {}
 
 
 @dataclass(slots=True)

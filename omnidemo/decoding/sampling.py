@@ -8,17 +8,14 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from omnidemo.vocabulary.vocabulary_map import VocabularyMap
 
-# One row [V] or several [R, V] in float32 on the host: scores before softmax, and distributions. Both are
-# numpy arrays wherever torch is not needed: after a pass has emptied the caches a torch call takes 10 to 30
-# µs, a numpy call a quarter of that.
-Logits = Tensor | NDArray[np.float32]
-Probs = Tensor | NDArray[np.float32]
+# One row [V] or several [R, V] in float32 on the host: scores before softmax, and distributions. No torch:
+# after a pass has emptied the caches one of its calls takes 10 to 30 µs, one of numpy's a quarter of that.
+Logits = NDArray[np.float32]
+Probs = NDArray[np.floating[Any]]  # the rest of a correction may be float64
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,76 +62,68 @@ class SamplingParams:
             float(self.repetition_penalty),
         )
 
-    def penalised(self, given: Logits, seen: Tensor) -> Tensor:
+    def penalised(self, logits: Logits, seen: NDArray[np.bool_]) -> Logits:
         """Logits [..., V] where those of `seen` [..., V] tokens are divided by the penalty, or multiplied if
         negative (Keskar et al. 2019)."""
-        logits = as_tensor(given)
-        less = torch.where(logits > 0, logits / self.repetition_penalty, logits * self.repetition_penalty)
-        return torch.where(seen, less, logits)
+        less = np.where(logits > 0, logits / self.repetition_penalty, logits * self.repetition_penalty)
+        return np.where(seen, less, logits)
 
-    def probs(self, given: Logits) -> Tensor:
+    def probs(self, logits: Logits) -> Probs:
         """Probabilities [..., V] of logits [..., V]. A logit of −inf has probability 0; a row of −inf alone
         is an error."""
-        logits = as_tensor(given)
         if self.greedy:
-            return torch.zeros_like(logits, dtype=torch.float32).scatter_(
-                -1, logits.argmax(-1, keepdim=True), 1.0
-            )
-        scores = logits if logits.dtype == torch.float64 else logits.float()
-        if self.temperature != 1.0:
-            scores = scores / self.temperature
-        if 0 < self.top_k < scores.shape[-1]:
-            least = scores.topk(self.top_k).values[..., -1:]
-            scores = scores.masked_fill(~_best(scores, least, self.top_k), float("-inf"))
-        probs = torch.softmax(scores, -1)
-        if self.top_p < 1.0:
-            probs = _nucleus(probs, self.top_p)
-            probs = probs / probs.sum(-1, keepdim=True)
-        if self.min_p > 0.0:
-            probs = probs.masked_fill(probs < self.min_p * probs.amax(-1, keepdim=True), 0.0)
-            probs = probs / probs.sum(-1, keepdim=True)
+            probs = np.zeros(logits.shape, np.float32)
+            np.put_along_axis(probs, logits.argmax(-1, keepdims=True), 1.0, -1)
+            return probs
+        with np.errstate(all="ignore"):  # whoever draws notices what is no number
+            scores = logits / self.temperature
+            if 0 < self.top_k < scores.shape[-1]:
+                least = np.partition(scores, -self.top_k)[..., -self.top_k, None]
+                scores = np.where(_best(scores, least, self.top_k), scores, -np.inf)
+            probs = softmax(scores)
+            if self.top_p < 1.0:
+                probs = _nucleus(probs, self.top_p)
+                probs = probs / probs.sum(-1, keepdims=True)
+            if self.min_p > 0.0:
+                probs = np.where(probs < self.min_p * probs.max(-1, keepdims=True), 0.0, probs)
+                probs = probs / probs.sum(-1, keepdims=True)
         return probs
 
 
-def as_array(row: Logits | Probs) -> NDArray[Any]:
-    """A row or rows as a numpy array, without a copy."""
-    return row if isinstance(row, np.ndarray) else row.numpy()
-
-
-def as_tensor(row: Logits | Probs) -> Tensor:
-    """A row or rows as a torch tensor, without a copy."""
-    return torch.from_numpy(row) if isinstance(row, np.ndarray) else row
+def softmax(rows: Logits) -> Probs:
+    """The softmax of each row of [..., V]."""
+    found = np.exp(rows - rows.max(-1, keepdims=True))
+    found /= found.sum(-1, keepdims=True)
+    return found
 
 
 def highest(logits: Logits) -> int:
     """The argmax of logits [V], the lowest index among equals."""
-    # On a CPU numpy's argmax is vectorised, torch's is not.
-    return int(as_array(logits).argmax())
+    return int(logits.argmax())
 
 
 def highest_each(logits: Logits) -> list[int]:
     """The argmax of each row of [R, V]."""
-    found: list[int] = as_array(logits).argmax(-1).tolist()
+    found: list[int] = logits.argmax(-1).tolist()
     return found
 
 
 def chosen(rows: Probs, ids: Sequence[int]) -> list[float]:
     """The probability of one token in each of the first rows of [R, V]."""
-    return [float(probs[token]) for probs, token in zip(as_array(rows), ids, strict=False)]
+    return [float(probs[token]) for probs, token in zip(rows, ids, strict=False)]
 
 
 def total(probs: Probs, ids: Sequence[int]) -> float:
     """The sum of some tokens' probabilities under a distribution [V]."""
-    return float(as_array(probs)[ids].sum())
+    return float(probs[ids].sum())
 
 
 def restricted(probs: Probs, ids: Sequence[int], keep: bool) -> Probs | None:
     """The distribution [V] over these tokens alone (`keep`), or over all others, renormalised; None where
     nothing is left."""
-    given: NDArray[np.float32] = as_array(probs)
-    others = given.copy()
+    others = probs.copy()
     others[ids] = 0.0
-    rest = given - others if keep else others
+    rest = probs - others if keep else others
     mass = float(rest.sum())
     return rest / mass if mass > 0.0 else None
 
@@ -143,23 +132,25 @@ def restricted(probs: Probs, ids: Sequence[int], keep: bool) -> Probs | None:
 FIRST = 256
 
 
-def _nucleus(probs: Tensor, mass: float) -> Tensor:
+def _nucleus(probs: Probs, mass: float) -> Probs:
     """Top-p: `probs` [..., V] with 0 for all but the most probable tokens. A token stays while the mass
     before it is below `mass`, so at least one does. Among equals the lowest ids stay."""
-    best = probs.topk(min(FIRST, probs.shape[-1])).values
-    if bool((best.sum(-1) < mass).any()) and best.shape[-1] < probs.shape[-1]:
-        best = probs.sort(descending=True).values
+    few = min(FIRST, probs.shape[-1])
+    best = -np.sort(-np.partition(probs, -few)[..., -few:])
+    if few < probs.shape[-1] and (best.sum(-1) < mass).any():
+        best = -np.sort(-probs)
     # 0 only where the distribution is no number
-    stay = (best.cumsum(-1) - best < mass).sum(-1, keepdim=True).clamp_(min=1)
-    return probs.masked_fill(~_best(probs, best.gather(-1, stay - 1), stay), 0.0)
+    stay = np.maximum((best.cumsum(-1, dtype=np.float64) - best < mass).sum(-1, keepdims=True), 1)
+    return np.where(_best(probs, np.take_along_axis(best, stay - 1, -1), stay), probs, 0.0)
 
 
-def _best(rows: Tensor, least: Tensor, count: Tensor | int) -> Tensor:
+def _best(rows: NDArray[Any], least: NDArray[Any], count: NDArray[Any] | int) -> NDArray[np.bool_]:
     """[..., V] bool: the `count` [..., 1] largest numbers of [..., V], the smallest of which is `least` [...,
     1]. Among equals the lowest ids."""
     equal = rows == least
-    among = count - (rows > least).sum(-1, keepdim=True)
-    return (rows > least) | (equal & (equal.cumsum(-1) <= among))
+    among = count - (rows > least).sum(-1, keepdims=True)
+    found: NDArray[np.bool_] = (rows > least) | (equal & (equal.cumsum(-1) <= among))
+    return found
 
 
 class Seen:
@@ -167,9 +158,8 @@ class Seen:
     round costs nothing O(context)."""
 
     def __init__(self, tokens: int, begin: int = 0) -> None:
-        self._marks = np.zeros(tokens, np.bool_)
+        self.there = np.zeros(tokens, np.bool_)  # [V]
         self._order = np.zeros(1 + tokens, np.int64)  # how many are marked, and which, the newest last
-        self.there = torch.from_numpy(self._marks)  # [V] bool, the same memory
         # ids that stay for good or are skipped, and the tokens marked for them
         self._read, self._settled = begin, 0
 
@@ -177,12 +167,12 @@ class Seen:
     def arrays(self) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
         """For compiled code, which may mark more tokens: the marks [V], and [1 + V] their number and the
         marked tokens in order."""
-        return self._marks, self._order
+        return self.there, self._order
 
     def hold(self, ids: Sequence[int], start: int) -> Seen:
         """Contain these ids and no others. Those before `start` stay for good; the next call removes the
         others, and all that compiled code has marked."""
-        self._marks[self._order[1 + self._settled : 1 + self._order[0]]] = False
+        self.there[self._order[1 + self._settled : 1 + self._order[0]]] = False
         self._order[0] = self._settled
         if start > self._read:
             self._add(ids[self._read : start])
@@ -191,11 +181,11 @@ class Seen:
         return self
 
     def _add(self, ids: Sequence[int]) -> None:
-        new = [token for token in dict.fromkeys(ids) if not self._marks[token]]
+        new = [token for token in dict.fromkeys(ids) if not self.there[token]]
         first = 1 + int(self._order[0])
         self._order[first : first + len(new)] = new
         self._order[0] += len(new)
-        self._marks[new] = True
+        self.there[new] = True
 
 
 class RepetitionPenalty:
@@ -205,9 +195,9 @@ class RepetitionPenalty:
         self.target = Seen(len(vocabulary.to_drafter), begin[0])
         self.drafter = Seen(len(vocabulary.to_target), begin[1])
 
-    def of_target(self, ids: Sequence[int], proposal: Sequence[int]) -> Tensor:
-        """[m + 1, T] bool: the tokens before each row of a verification of m proposed tokens."""
-        rows = self.target.hold(ids, len(ids)).there.repeat(len(proposal) + 1, 1)
+    def of_target(self, ids: Sequence[int], proposal: Sequence[int]) -> NDArray[np.bool_]:
+        """[m + 1, T]: the tokens before each row of a verification of m proposed tokens."""
+        rows = np.tile(self.target.hold(ids, len(ids)).there, (len(proposal) + 1, 1))
         for position, token_id in enumerate(proposal):
             rows[position + 1 :, token_id] = True
         return rows

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from omnidemo.decoding.backend import KVCache, Pass, RoundResult
 from omnidemo.decoding.contexts import DrafterContext, common_prefix
 from omnidemo.decoding.row_ops import token_prob
-from omnidemo.decoding.sampling import as_array
 from omnidemo.decoding.sources.text_index import TextIndex
 
 # most ids of a prompt in one pass: between two passes other requests have their turn, and a closed one ends
@@ -114,5 +113,4 @@ def target_probs(read: Pass, proposal: Sequence[int], written: Sequence[int]) ->
     tokens = [*proposal, written[-1]]
     if read.stats is not None:
         return [*read.stats.token_probs(proposal), *read.stats.token_probs(tokens[-1:], accepted)]
-    logits = as_array(read.logits)
-    return [token_prob(logits[row], token) for row, token in zip(rows, tokens, strict=True)]
+    return [token_prob(read.logits[row], token) for row, token in zip(rows, tokens, strict=True)]

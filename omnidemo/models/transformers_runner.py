@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from transformers.cache_utils import (
@@ -22,7 +23,6 @@ from transformers.cache_utils import (
 from omnidemo.backends.fused_llama import FusedLlama, form_of
 from omnidemo.backends.runner import Runner, check_ids, overwrite_named
 from omnidemo.decoding.backend import Pass
-from omnidemo.decoding.sampling import as_tensor
 
 # layers of a cache that forget a rolled-back token completely; a family's own layers may keep sums of tokens
 EXACT_LAYERS = (DynamicLayer, DynamicSlidingWindowLayer, DynamicIndexedLayer, DummyLayer)
@@ -177,18 +177,18 @@ class TransformersRunner:
                 cache.forward(ids[:kept], 1)
             cache.forward([(token + 1) % self.rows for token in ids[kept:]], 1)
             cache.trim(kept)
-            pieces = torch.cat([as_tensor(cache.forward([token], 1).logits) for token in ids[kept:]])
-            whole = as_tensor(self.new_cache().forward(ids, last).logits)
+            pieces = np.concatenate([cache.forward([token], 1).logits for token in ids[kept:]])
+            whole = self.new_cache().forward(ids, last).logits
         except RuntimeError as error:
             if "memory" in str(error):
                 raise
             why = f"reading {len(ids)} tokens in pieces fails ({str(error)[:120]})"
             raise ValueError(f"{why}; choose a model with plain causal attention") from error
-        if not bool(torch.isfinite(whole.amax(-1)).all()):
+        if not np.isfinite(whole.max(-1)).all():
             return  # `load_model` reports this
         # Half precision keeps 2 to 3 decimal digits; a wrong cache is off by more than either bound.
         bound = 1e-3 if self.dtype == torch.float32 else 0.1
-        if not torch.allclose(pieces, whole, atol=bound * float(whole.abs().max()), rtol=0):
+        if not np.allclose(pieces, whole, atol=bound * float(np.abs(whole).max()), rtol=0):
             raise ValueError(
                 f"{type(self.model).__name__} answers differently when it reads {len(ids)} tokens in pieces"
                 " and rolls back, so it cannot verify drafts; choose a model with plain causal attention"
@@ -223,11 +223,8 @@ class TransformersCache:
             raise
         self.length += len(ids)
         logits: Tensor = output.logits[0, :, : runner.rows]
-        return Pass(
-            logits[len(logits) - last :].float().cpu(),
-            None,
-            runner.states[0] if runner.states is not None else None,
-        )
+        states = None if runner.states is None else runner.states[0].float().cpu().numpy()
+        return Pass(logits[len(logits) - last :].float().cpu().numpy(), None, states)
 
     @torch.inference_mode()
     def trim(self, length: int) -> int:

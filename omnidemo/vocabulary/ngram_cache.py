@@ -12,8 +12,7 @@ from secrets import token_hex
 from typing import Any, Literal
 
 import numpy as np
-import torch
-from torch import Tensor
+from numpy.typing import NDArray
 
 from omnidemo.core.records import NgramEntry
 from omnidemo.vocabulary.trie_table import FAR, SIZES, TrieTable
@@ -39,7 +38,7 @@ class NgramCache:
         self.size, self.policy = size, policy
         self.clock = 0  # requests of the pair so far
         # nearest[d]: fewest drafter tokens of an n-gram that begins with d
-        self.nearest: Tensor = torch.full((drafter_tokens,), FAR, dtype=torch.int32)
+        self.nearest = np.full(drafter_tokens, FAR, np.int32)
         # values computed from the trie; every change empties it
         self.derived: dict[Any, Any] = {}
         # changes with every removal; until then the numbers of `since` stay valid
@@ -119,7 +118,7 @@ class NgramCache:
                 found = (target_id, position + 1 - start)
         return found
 
-    def begins(self, limit: int) -> Tensor:
+    def begins(self, limit: int) -> NDArray[np.bool_]:
         """[D] bool: drafter ids that begin an n-gram of at most `limit` tokens."""
         return self.nearest <= limit
 
@@ -187,10 +186,10 @@ class NgramCache:
     def _refill(self) -> None:
         """Update everything after entries were removed."""
         self._fill()
-        nearest = np.full(len(self.nearest), FAR, np.int32)
+        self.nearest[:] = FAR
         for entry in self._entries.values():
-            nearest[entry.drafter_ids[0]] = min(nearest[entry.drafter_ids[0]], len(entry.drafter_ids))
-        self.nearest.copy_(torch.from_numpy(nearest))
+            first = entry.drafter_ids[0]
+            self.nearest[first] = min(self.nearest[first], len(entry.drafter_ids))
         self.derived.clear()
         self.epoch = token_hex(8)
 

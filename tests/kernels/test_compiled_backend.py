@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import numpy as np
 import pytest
 import torch
 
@@ -26,7 +27,7 @@ from omnidemo.decoding.draft_policy import DraftPolicy
 from omnidemo.decoding.engine import AnswerPlan, DecodingState, Limits, decode
 from omnidemo.decoding.methods import make_method
 from omnidemo.decoding.randomness import Sampler, SharedNoise
-from omnidemo.decoding.sampling import SamplingParams, as_tensor
+from omnidemo.decoding.sampling import SamplingParams
 from omnidemo.decoding.state import TargetContext
 from omnidemo.pair.pair import Pair
 from omnidemo.vocabulary.ngram_cache import NgramCache
@@ -223,9 +224,9 @@ def test_changes_between_rounds(trained: Pair, sampling: SamplingParams) -> None
             drafter = state.drafter
             assert drafter.spells(state.target.ids)
             wanted = FusedCache(trained.drafter.runner).forward(drafter.ids, 1).logits[0]
-            assert close(as_tensor(drafter.logits()), wanted, 1e-3)
+            assert close(drafter.logits(), wanted, 1e-3)
             wanted = FusedCache(trained.target.runner).forward(state.target.ids, 1).logits
-            assert close(as_tensor(state.target.verify([]).logits), wanted, 1e-3)
+            assert close(state.target.verify([]).logits, wanted, 1e-3)
 
 
 def test_a_cancelled_answer_leaves_contexts_to_go_on_from(trained: Pair) -> None:
@@ -300,9 +301,9 @@ class Compiled(World):
         return state
 
     def law(self, sampling: SamplingParams, count: int) -> dict[tuple[int, ...], float]:
-        def row(ids: list[int]) -> torch.Tensor:
-            logits = as_tensor(FusedCache(self.runners[0]).forward(ids, 1).logits[0]).double()
-            seen = torch.zeros(len(logits), dtype=torch.bool)
+        def row(ids: list[int]) -> np.ndarray:
+            logits = FusedCache(self.runners[0]).forward(ids, 1).logits[0].astype(np.float64)
+            seen = np.zeros(len(logits), np.bool_)
             seen[ids] = True
             return sampling.penalised(logits, seen) if sampling.penalises else logits
 

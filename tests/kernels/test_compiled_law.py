@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pytest
-import torch
 
 from lab.equality.tiny import random_model
 from omnidemo.backends.fused_llama import FusedLlama
@@ -57,7 +57,7 @@ class Modelled(World):
         return state
 
     def general(self, sampling: SamplingParams, count: int) -> dict[tuple[int, ...], float]:
-        def row(ids: list[int]) -> torch.Tensor:
+        def row(ids: list[int]) -> np.ndarray:
             return Widened(self.runners[0][1].new_cache()).forward(ids, 1).logits[0]
 
         return law_of(row, self.prompt, set(self.target.roles.get("end", ())), sampling, count)
@@ -79,7 +79,7 @@ class Widened:
         return self.cache.nbytes
 
     def forward(self, ids: Sequence[int], last: int, stats_at: float | None = None) -> Pass:
-        logits = self.cache.forward(ids, last).logits.double()
+        logits = self.cache.forward(ids, last).logits.astype(np.float64)
         logits[:, -1] = -30.0
         return Pass(logits)
 
@@ -98,7 +98,7 @@ def test_the_fast_runners_keep_the_law(
 ) -> None:
     monkeypatch.setattr("omnidemo.backends.compiled_passes.WORTH_SHARING", 0)
     world = Modelled(PLAIN, compact, threads)
-    assert (world.runners[0][0].passes.form == "bfloat16") == compact
+    assert (world.runners[0][0].form == "bfloat16") == compact
     law, sampling = world.emitted_law(METHODS[name], SamplingParams(0.8), 2, 2), SamplingParams(0.8)
     assert sum(law.values()) == pytest.approx(1, abs=1e-9)
     assert distance(law, world.general(sampling, 2)) < 1e-6

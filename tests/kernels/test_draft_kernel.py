@@ -24,7 +24,7 @@ from omnidemo.decoding.methods import NgramExact, make_method
 from omnidemo.decoding.price_list import PriceList
 from omnidemo.decoding.randomness import Sampler
 from omnidemo.decoding.rollout import RolloutRequest, token_by_token
-from omnidemo.decoding.sampling import SamplingParams, as_tensor
+from omnidemo.decoding.sampling import SamplingParams
 from omnidemo.vocabulary.ngram_cache import NgramCache
 from tests.support.models import save
 from tests.support.rollout_sides import (
@@ -102,7 +102,7 @@ def test_a_wrong_guess_of_the_rule_changes_nothing(
             side.drafter.commit(start, [], [3])
     assert rules[0].heard == pytest.approx(rules[1].heard, rel=1e-4) and len(rules[0].heard) >= 12
     for one, other in zip(rules[0].states, rules[1].states, strict=True):
-        assert torch.allclose(torch.as_tensor(one), torch.as_tensor(other), atol=1e-4)
+        assert np.allclose(one, other, atol=1e-4)
     if threshold == guess and name == "ngram-exact":
         # nothing was drawn in vain, and once was enough
         assert foreseen == 0 and both[0].cache.rollouts == 12
@@ -119,18 +119,18 @@ def test_the_given_ids_are_read_too(runner: FusedLlama) -> None:
                 side.drafter.push(one % 6)
             rollout = roll_out(
                 side.drafter,
-                RolloutRequest(token_by_token(MAP.draftable_logit_mask), SamplingParams(0.0), 3, MAP.drafted),
+                RolloutRequest(
+                    token_by_token(MAP.draftable_logit_mask), SamplingParams(0.0), 3, MAP.to_target
+                ),
             )
             assert rollout is not None and len(rollout.ids) == 3 and len(rollout.read) == 2
             ids = [0, 1, 2, *(one % 6 for one in range(count)), *rollout.read]
             wanted = FusedCache(runner).forward(ids, 3).logits
-            assert close(as_tensor(rollout.rows), wanted, 1e-4) and side.cache.length == 3 + count
-            assert [int(row.add(MAP.draftable_logit_mask).argmax()) for row in wanted] == rollout.ids
+            assert close(rollout.rows, wanted, 1e-4) and side.cache.length == 3 + count
+            assert [int((row + MAP.draftable_logit_mask).argmax()) for row in wanted] == rollout.ids
             for token in rollout.ids[:2]:
                 side.drafter.push(token)
-            assert (
-                close(as_tensor(side.drafter.logits()), wanted[-1], 1e-4) and side.cache.length == 5 + count
-            )
+            assert close(side.drafter.logits(), wanted[-1], 1e-4) and side.cache.length == 5 + count
 
 
 def test_a_window_that_ends_and_a_room_that_grows(
@@ -170,19 +170,21 @@ def test_draws_follow_the_law(runner: FusedLlama, temperature: float) -> None:
         row = cache.forward([0, 1, 2], 1).logits[0]
         rule = token_by_token(MAP.draftable_logit_mask)
         law = sampling.probs(row + MAP.draftable_logit_mask)
-        counts = torch.zeros(TOKENS)
+        counts = np.zeros(TOKENS)
         for _ in range(20_000):
             rollout = cache.roll_out(
-                RolloutRequest(rule, sampling, 1, MAP.drafted, np.array([chance.random() for _ in range(2)])),
+                RolloutRequest(
+                    rule, sampling, 1, MAP.to_target, np.array([chance.random() for _ in range(2)])
+                ),
                 [],
                 row,
-                torch.zeros(32),
+                np.zeros(32, np.float32),
             )
             assert rollout is not None and rollout.probabilities == [
                 float(rollout.distributions[0][rollout.ids[0]])
             ]
             counts[rollout.ids[0]] += 1
-        assert torch.allclose(as_tensor(rollout.distributions[0]), law, atol=1e-6) and float(
+        assert np.allclose(rollout.distributions[0], law, atol=1e-6) and float(
             rollout.distributions[0].sum()
         ) == pytest.approx(1.0, abs=1e-5)
     assert not counts[law == 0].any()
@@ -258,7 +260,7 @@ def test_a_drafter_context_whose_window_slides(runner: FusedLlama) -> None:
     drafter = DrafterContext(cache, MAP)
     drafter.start([0, 1, 2], 0)
     rule, drawn = token_by_token(MAP.draftable_logit_mask), 0
-    order = RolloutRequest(rule, SamplingParams(1.0), 3, MAP.drafted, Sampler(1).peek(40))
+    order = RolloutRequest(rule, SamplingParams(1.0), 3, MAP.to_target, Sampler(1).peek(40))
     with torch.inference_mode():
         for turn in range(40):
             rollout = roll_out(drafter, order)

@@ -33,9 +33,9 @@ def filtered(row: Any, sampling: SamplingParams, seen: Seen | None = None) -> An
 
 
 def wanted(row: Any, sampling: SamplingParams, ids: list[int]) -> Any:
-    seen = torch.zeros(len(row), dtype=torch.bool)
+    seen = np.zeros(len(row), np.bool_)
     seen[ids] = True
-    return sampling.probs(sampling.penalised(torch.from_numpy(row), seen)).numpy()
+    return sampling.probs(sampling.penalised(row, seen))
 
 
 def same(row: Any, sampling: SamplingParams, ids: list[int]) -> None:
@@ -151,8 +151,7 @@ def test_what_is_seen_is_what_the_ids_are() -> None:
         marks, order = seen.arrays
         assert set(order[1 : 1 + order[0]].tolist()) == set(np.flatnonzero(marks).tolist()) == set(ids)
         assert (
-            len(set(order[1 : 1 + order[0]].tolist())) == order[0]
-            and seen.there.numpy().tolist() == marks.tolist()
+            len(set(order[1 : 1 + order[0]].tolist())) == order[0] and seen.there.tolist() == marks.tolist()
         )
         for token in chance.integers(0, 50, 3).tolist():  # as compiled code does
             if not marks[token]:

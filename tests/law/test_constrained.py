@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import islice, product
 
+import numpy as np
 import pytest
 
 from omnidemo.core.records import Round
@@ -13,7 +14,7 @@ from omnidemo.decoding.backend import Acceptance, Draft, RoundPlan
 from omnidemo.decoding.engine import AnswerPlan, Limits, RoundContext, decode
 from omnidemo.decoding.methods import Autoregressive, BlockVerification, Copy, Method, NgramExact, Speculative
 from omnidemo.decoding.randomness import Sampler
-from omnidemo.decoding.sampling import Logits, SamplingParams, as_tensor
+from omnidemo.decoding.sampling import Logits, SamplingParams
 from tests.law.test_copies import AGAIN, METHODS, Copying
 from tests.law.test_copies import emitted as copied
 from tests.law.test_exactness import LOSSLESS, WARPS, emitted
@@ -133,13 +134,13 @@ class JudgesUnmasked(NgramExact):
     """Judges without masks, and draws the first id that is not allowed again, under its mask."""
 
     def accept(self, context: RoundContext, draft: Draft, logits: Logits) -> Acceptance:
-        made, rows = super().accept(context, draft, logits), as_tensor(logits)
+        made, rows = super().accept(context, draft, logits), logits
         ids = list(context.target.ids[context.prompt :])
         written = [*draft.proposal[: made.accepted], *([] if made.token is None else [made.token])]
         for index, token in enumerate(written):
-            legal = as_tensor(legal_after(tuple(ids), rows.shape[-1]))  # type: ignore[arg-type]
+            legal = legal_after(tuple(ids), rows.shape[-1])
             if not legal[token]:
-                probs = context.sampling.probs(rows[index].masked_fill(~legal, -float("inf")))
+                probs = context.sampling.probs(np.where(legal, rows[index], -np.inf))
                 return Acceptance(index, context.rng.draw(probs), True, made.accepts[: index + 1])
             ids.append(token)
         return made

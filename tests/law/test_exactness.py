@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
@@ -125,8 +126,8 @@ def test_greedy_ids_are_the_targets_own(world: World, method: Method) -> None:
 
 
 class Broken(TokenIntersection):
-    def residual(self, context: RoundContext, slot: Slot, law: torch.Tensor) -> int:
-        return subtract(context.rng, law, torch.zeros_like(law))
+    def residual(self, context: RoundContext, slot: Slot, law: np.ndarray) -> int:
+        return subtract(context.rng, law, np.zeros_like(law))
 
 
 @pytest.mark.parametrize("method", [*LOSSLESS.values(), Speculative()], ids=[*LOSSLESS, "speculative"])

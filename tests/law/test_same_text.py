@@ -142,7 +142,7 @@ def test_filters_and_penalties_of_one_vocabulary(sampling: SamplingParams) -> No
 class Stuck(SharedNoise):
     """Draws every token by the numbers of the first position."""
 
-    def draw(self, probs: torch.Tensor, place: Place | None = None) -> int:
+    def draw(self, probs: np.ndarray, place: Place | None = None) -> int:
         assert place is not None
         return super().draw(probs, place._replace(position=0))
 

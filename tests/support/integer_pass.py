@@ -33,9 +33,6 @@ class IntegerMatrix(Matrix):
         out = torch.from_numpy(np.concatenate(made, 1))
         return out if self.bias is None else out + self.bias
 
-    def added(self, x: Tensor, rest: Tensor) -> Tensor:
-        return rest + self.times(x)
-
 
 def in_integers(whole: Whole, weights: Mapping[str, PackedMatrix | NDArray[np.float32]]) -> Whole:
     """The same weights, with products in whole numbers where they are packed."""

@@ -7,10 +7,12 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from lab.equality.tiny import random_model
+from omnidemo.backends import compiled_backend
 from omnidemo.backends.compiled_backend import RolledDraws
 from omnidemo.backends.fused_llama import FusedCache, FusedLlama
 from omnidemo.decoding.backend import Draft, Pass
@@ -21,7 +23,7 @@ from omnidemo.decoding.method import Method
 from omnidemo.decoding.methods import fitting
 from omnidemo.decoding.randomness import Sampler
 from omnidemo.decoding.rollout import Rollout, RolloutRequest
-from omnidemo.decoding.sampling import RepetitionPenalty, SamplingParams, as_tensor
+from omnidemo.decoding.sampling import RepetitionPenalty, SamplingParams
 from omnidemo.decoding.state import TargetContext
 from omnidemo.vocabulary.ngram_cache import NgramCache
 from omnidemo.vocabulary.vocabulary_map import VocabularyMap
@@ -88,7 +90,7 @@ class Side:
 
     def __init__(self, runner: FusedLlama, rolls: bool) -> None:
         self.runner, self.rolls = runner, rolls
-        self.cache = Counting(self.runner, rolls)
+        self.cache = Counting(self.runner)
         self.drafter = DrafterContext(self.cache, MAP)
         self.drafter.start([0, 1, 2], 0)
         self.sampler, self.own = Sampler(5), 0
@@ -124,15 +126,11 @@ class Side:
 
 
 class Counting(FusedCache):
-    """Counts its rollouts, or has none."""
+    """Counts its rollouts."""
 
-    def __init__(self, runner: FusedLlama, rolls: bool) -> None:
+    def __init__(self, runner: FusedLlama) -> None:
         super().__init__(runner)
-        self.can, self.rollouts, self.passes, self.reading = rolls, 0, 0, False
-
-    @property
-    def rolls(self) -> bool:
-        return self.can and super().rolls
+        self.rollouts, self.passes, self.reading = 0, 0, False
 
     def roll_out(self, order: RolloutRequest, ids: Any, row: Any, state: Any) -> Rollout | None:
         self.reading = True
@@ -164,9 +162,7 @@ def same(left: Draft, right: Draft) -> None:
         assert one.q == pytest.approx(other.q, rel=1e-4, abs=1e-9)
         assert list(one.distributions) == list(other.distributions)
         assert all(
-            torch.allclose(
-                as_tensor(one.distributions[path]), as_tensor(other.distributions[path]), atol=1e-4
-            )
+            np.allclose(one.distributions[path], other.distributions[path], atol=1e-4)
             for path in one.distributions
         )
 
@@ -216,7 +212,7 @@ def rounds(
         assert ahead.drafter.ids == plain.drafter.ids
     with torch.inference_mode():
         fresh = FusedCache(plain.runner)
-        assert close(as_tensor(ahead.drafter.logits()), fresh.forward(ahead.drafter.ids, 1).logits[0], 1e-4)
+        assert close(ahead.drafter.logits(), fresh.forward(ahead.drafter.ids, 1).logits[0], 1e-4)
 
 
 def answers_agree(
@@ -234,8 +230,10 @@ def answers_agree(
 
     monkeypatch.setattr(FusedCache, "roll_out", noted)
 
+    able = compiled_backend.rolls
+
     def answers(rolls: bool) -> Iterator[Any]:
-        monkeypatch.setattr(FusedCache, "rolls", property(lambda self: rolls))
+        monkeypatch.setattr(compiled_backend, "rolls", lambda context: rolls and able(context))
         pair.clear_cache()
         pair._conversations._idle.clear()
         for method in [name for name in fitting(pair.map) if name != "copy"]:  # which has no drafter

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from lab.equality.tiny import random_model
 
@@ -21,14 +23,14 @@ def some_ids(count: int, seed: int = 0) -> list[int]:
     return torch.randint(0, VOCABULARY, (count,), generator=torch.Generator().manual_seed(seed)).tolist()
 
 
-def reference(model: Any, ids: list[int]) -> torch.Tensor:
+def reference(model: Any, ids: list[int]) -> NDArray[np.float32]:
     """Logits of one plain pass without any cache."""
     with torch.no_grad():
-        logits: torch.Tensor = model(torch.tensor([ids]), use_cache=False).logits[0].float()
+        logits: NDArray[np.float32] = model(torch.tensor([ids]), use_cache=False).logits[0].float().numpy()
     return logits
 
 
-def close(left: torch.Tensor, right: torch.Tensor, relative: float = 1e-5) -> bool:
-    return left.shape == right.shape and float((left - right).abs().max()) <= relative * float(
-        right.abs().max()
+def close(left: NDArray[Any], right: NDArray[Any], relative: float = 1e-5) -> bool:
+    return left.shape == right.shape and float(np.abs(left - right).max()) <= relative * float(
+        np.abs(right).max()
     )

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from omnidemo.decoding import randomness
 from omnidemo.decoding.backend import Pass
@@ -26,6 +25,7 @@ from omnidemo.decoding.methods import Method, fitting
 from omnidemo.decoding.randomness import Place, Randomness
 from omnidemo.decoding.sampling import SamplingParams
 from omnidemo.decoding.sources.copier import Copier, CopyChances
+from omnidemo.decoding.sources.memory_source import Source
 from omnidemo.decoding.state import TargetContext
 from omnidemo.pair.pair import Pair
 from omnidemo.vocabulary.ngram_cache import NgramCache
@@ -59,9 +59,9 @@ def vocabulary(tokens: Sequence[bytes | None], **roles: int) -> Vocabulary:
 
 
 @cache
-def _table(seed: int, rows: int, scale: float, padded: bool, key: tuple[int, ...]) -> Tensor:
+def _table(seed: int, rows: int, scale: float, padded: bool, key: tuple[int, ...]) -> NDArray[np.float64]:
     generator = torch.Generator().manual_seed(hash((seed, *key)) % 2**31)
-    row = torch.randn(rows, generator=generator, dtype=torch.float64) * scale
+    row: NDArray[np.float64] = (torch.randn(rows, generator=generator, dtype=torch.float64) * scale).numpy()
     if padded:
         row[-1] = -30.0
     return row
@@ -93,8 +93,8 @@ def _law(
             if sampling.penalises or formed:
                 row = table.row(text)
                 if formed:
-                    row = row.masked_fill(~torch.from_numpy(legal_after(ids, rows)), -torch.inf)
-                seen = torch.zeros(len(row), dtype=torch.bool)
+                    row = np.where(legal_after(ids, rows), row, -np.inf)
+                seen = np.zeros(len(row), np.bool_)
                 seen[[*(prompt if sampling.penalty_scope == "text" else ()), *ids]] = True
                 row = sampling.penalised(row, seen) if sampling.penalises else row
                 chances = sampling.probs(row).tolist()
@@ -155,7 +155,7 @@ class TableCache:
     def length(self) -> int:
         return len(self.ids)
 
-    def row(self, ids: Sequence[int]) -> Tensor:
+    def row(self, ids: Sequence[int]) -> NDArray[Any]:
         """Not to be written to."""
         return _table(self.seed, self.rows, self.scale, self.padded, tuple(ids[-2:]))
 
@@ -166,9 +166,9 @@ class TableCache:
         assert self.length <= self.max_positions
         ends = range(len(self.ids) - last + 1, len(self.ids) + 1)
         return Pass(
-            torch.stack([self.row(self.ids[max(0, end - 2) : end]) for end in ends])
+            np.stack([self.row(self.ids[max(0, end - 2) : end]) for end in ends])
             if last
-            else torch.empty(0, self.rows)
+            else np.empty((0, self.rows))
         )
 
     def trim(self, length: int) -> int:
@@ -216,13 +216,17 @@ class World:  # worlds are shared by modules: one that is changed would change t
         state.start(prompt)
         return state
 
+    def copier(self, state: DecodingState) -> Source | None:
+        """What proposes ids from memory."""
+        ends = self.target.roles.get("end", ())
+        return Copier(state.text, CopyChances(), ends, len(self.prompt)) if self.copying else None
+
     def sources(self, state: DecodingState, before: Sequence[int] = ()) -> dict[str, Any]:
         """Source and constraint of a plan, where an answer has the ids `before`."""
-        ends = self.target.roles.get("end", (-1,))
-        copier = Copier(state.text, CopyChances(), ends, len(self.prompt)) if self.copying else None
+        copier = self.copier(state)
         if not self.formed:
             return {"copier": copier}
-        form = DrawnForm(len(self.target) + 1, ends[0])
+        form = DrawnForm(len(self.target) + 1, self.target.roles.get("end", (-1,))[0])
         form.ids += before
         return {"copier": FormSource(form, copier) if copier else None, "constraint": form}
 
@@ -320,14 +324,14 @@ class World:  # worlds are shared by modules: one that is changed would change t
             ids += [token.id for token in made.tokens]
         return tuple(ids[:count])
 
-    def draft_law(self, sampling: SamplingParams, path: tuple[int, ...] = ()) -> Tensor:
+    def draft_law(self, sampling: SamplingParams, path: tuple[int, ...] = ()) -> NDArray[Any]:
         """The drafter's own law [D] after the prompt and `path`, over what it may write: nothing of ours but
         its table."""
         state = self.conversation(self.prompt)
         assert state.drafter is not None
         for piece in path:
             state.drafter.push(piece)
-        return sampling.probs(torch.where(self.map.readable, state.drafter.logits(), -torch.inf))
+        return sampling.probs(np.where(self.map.readable, state.drafter.logits(), -np.inf))
 
     def law(
         self, sampling: SamplingParams, count: int, begun: tuple[int, ...] = ()
@@ -338,7 +342,7 @@ class World:  # worlds are shared by modules: one that is changed would change t
 
 
 def law_of(
-    row: Callable[[list[int]], Tensor],
+    row: Callable[[list[int]], NDArray[Any]],
     prompt: Sequence[int],
     ends: set[int],
     sampling: SamplingParams,
@@ -401,7 +405,7 @@ class Branching:
         self.mass *= masses[choice]
         return choice
 
-    def draw(self, law: Tensor, place: Place | None = None) -> int:
+    def draw(self, law: NDArray[Any], place: Place | None = None) -> int:
         masses = law.tolist()
         assert abs(sum(masses) - 1) < 1e-9
         return self._choose(masses)

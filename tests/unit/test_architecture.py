@@ -124,7 +124,7 @@ OUTSIDE = {
     "tempfile",
     "threading",
 }
-PURE = (sys.stdlib_module_names - OUTSIDE - CLOCKS) | {"torch", "numpy", "omnidemo"}
+PURE = (sys.stdlib_module_names - OUTSIDE - CLOCKS) | {"numpy", "omnidemo"}
 
 
 class Facts(NamedTuple):
@@ -270,7 +270,7 @@ def test_no_module_name_stands_twice() -> None:
 PURE_ROOMS = ("vocabulary", "decoding/sources", "decoding", "decoding/methods")
 
 
-def test_vocab_decoding_and_methods_are_torch_and_the_standard_library_without_a_clock() -> None:
+def test_vocab_decoding_and_methods_are_numpy_and_the_standard_library_without_a_clock() -> None:
     for path in FILES:
         if room(path) in PURE_ROOMS:
             assert {name.split(".")[0] for name in imports(path)} <= PURE, path

@@ -7,6 +7,7 @@ import pickle
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -44,10 +45,10 @@ class PointMass(KnownTarget):
     def forward(self, ids: Sequence[int], last: int, stats_at: float | None = None) -> Pass:
         self.read[self.length :] = ids
         self.length = len(self.read)
-        logits = torch.zeros(last, self.rows)
+        logits = np.zeros((last, self.rows), np.float32)
         for row, end in enumerate(range(self.length - last + 1, self.length + 1)):
             if end < len(self.path) and self.read[:end] == list(self.path[:end]):
-                logits[row] = -torch.inf
+                logits[row] = -np.inf
                 logits[row, self.path[end]] = 0.0
         return Pass(logits)
 

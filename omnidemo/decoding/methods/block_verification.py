@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from omnidemo.decoding.backend import Acceptance, Draft, Slot
 from omnidemo.decoding.engine import RoundContext
 from omnidemo.decoding.method import target_rows
 from omnidemo.decoding.methods.token_intersection import TokenIntersection
-from omnidemo.decoding.sampling import Logits, Probs, as_tensor
+from omnidemo.decoding.sampling import Logits, Probs
 
 
 class BlockVerification(TokenIntersection):
@@ -75,23 +74,16 @@ class BlockVerification(TokenIntersection):
         inner = list(enumerate(draft.slots))[1:]
         if not inner:
             return []
-        sums = torch.stack(
-            [remaining(context, slot, row(place), joint[place]).sum() for place, slot in inner]
-        )
-        return list(zip(joint[1:-1], sums.tolist(), strict=True))
+        sums = [float(remaining(context, slot, row(place), joint[place]).sum()) for place, slot in inner]
+        return list(zip(joint[1:-1], sums, strict=True))
 
 
-def remaining(context: RoundContext, slot: Slot, probs: Probs, joint: float) -> Tensor:
+def remaining(context: RoundContext, slot: Slot, probs: Probs, joint: float) -> Probs:
     """max(0, P·p − q) [T], where `probs` [T] is p and the slot was drawn from q over the tokens that both
     vocabularies have."""
-    rest = as_tensor(probs) * joint
-    rest.index_add_(
-        0,
-        context.map.mapped_targets,
-        as_tensor(slot.distributions[()])[context.map.mapped_drafters].to(rest.dtype),
-        alpha=-1,
-    )
-    return rest.clamp_(min=0.0)
+    rest = probs * joint
+    rest[context.map.mapped_targets] -= slot.distributions[()][context.map.mapped_drafters]
+    return np.maximum(rest, 0.0)
 
 
 def one_by_one(successes: list[float]) -> list[float]:

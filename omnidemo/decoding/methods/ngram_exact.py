@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from torch import Tensor
+import numpy as np
 
 from omnidemo.decoding.backend import Draft, Slot
 from omnidemo.decoding.engine import NotFinite, RoundContext
@@ -12,7 +12,7 @@ from omnidemo.decoding.method import Method
 from omnidemo.decoding.methods.ngram_residual import Path, Residual
 from omnidemo.decoding.rollout import ProposalRule, token_by_token
 from omnidemo.decoding.row_ops import rest_of
-from omnidemo.decoding.sampling import Probs, total
+from omnidemo.decoding.sampling import Logits, Probs, total
 from omnidemo.vocabulary.ngram_cache import NgramCache
 from omnidemo.vocabulary.vocabulary_map import logit_mask
 
@@ -80,19 +80,19 @@ class NgramExact(Method):
         """`draft` as data: `first` replaces `first_mask`, and the trie's table replaces `_walk`."""
         known, key = context.ngrams.derived, ("rule", self.overrun)
         if key not in known:
-            first = context.ngrams.nearest.masked_fill(context.map.draftable, 0)
+            first = np.where(context.map.draftable, np.int32(0), context.ngrams.nearest)
             inside = token_by_token(context.map.readable_logit_mask).inside
             known[key] = ProposalRule(first, inside, context.map.mapped, context.ngrams.trie, self.overrun)
         rule: ProposalRule = known[key]
         return rule
 
-    def first_mask(self, context: RoundContext, limit: int) -> Tensor:
+    def first_mask(self, context: RoundContext, limit: int) -> Logits:
         """The logit mask [D] of first draws: tokens that may be proposed directly, or that begin an n-gram of
         at most `limit` tokens."""
         known, key = context.ngrams.derived, ("mask", limit)
         if key not in known:
             known[key] = logit_mask(context.map.draftable | context.ngrams.begins(limit))
-        mask: Tensor = known[key]
+        mask: Logits = known[key]
         return mask
 
     def _walk(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import torch
+import numpy as np
 
 from omnidemo.decoding.backend import Draft, Slot
 from omnidemo.decoding.engine import RoundContext
 from omnidemo.decoding.method import Method, slot_of, subtract
-from omnidemo.decoding.sampling import Probs, as_tensor
+from omnidemo.decoding.sampling import Probs
 
 
 class NgramMerge(Method):
@@ -44,12 +44,11 @@ class NgramMerge(Method):
         return draft
 
     def residual(self, context: RoundContext, slot: Slot, probs: Probs) -> int:
-        p = as_tensor(probs)
-        proposed = torch.zeros_like(p)
-        proposed[context.map.mapped_targets] = as_tensor(slot.distributions[()])[context.map.mapped_drafters]
+        proposed = np.zeros_like(probs)
+        proposed[context.map.mapped_targets] = slot.distributions[()][context.map.mapped_drafters]
         if len(slot.draft_ids) > 1:
             first = context.map.targets[slot.draft_ids[0]]
             if first >= 0:
                 proposed[first] -= slot.q
             proposed[slot.target_id] = slot.q
-        return subtract(context.rng, p, proposed)
+        return subtract(context.rng, probs, proposed)

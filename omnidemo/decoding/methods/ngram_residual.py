@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import torch
+import numpy as np
 
 from omnidemo.decoding.backend import Slot
 from omnidemo.decoding.engine import RoundContext
 from omnidemo.decoding.randomness import RowSampler
 from omnidemo.decoding.row_ops import rest_of
-from omnidemo.decoding.sampling import Probs, as_tensor, restricted, total
+from omnidemo.decoding.sampling import Probs, restricted, total
 from omnidemo.vocabulary.ngram_cache import NgramCache
 
 Path = tuple[int, ...]
@@ -74,20 +74,16 @@ class Residual:
         walk's next step leads to a node that is no n-gram but can become one; for the rest E = p. So few
         draws are discarded, and drafter passes are made for `known` tokens only.
         """
-        context, slot, rng, probs = self.context, self.slot, self.context.rng, as_tensor(self.probs).double()
+        context, slot, rng = self.context, self.slot, self.context.rng
         direct, drafter_ids = context.map.mapped_targets, context.map.mapped_drafters
-        upper = probs.index_add(
-            0,
-            direct,
-            torch.minimum(as_tensor(slot.distributions[()])[drafter_ids].double(), probs[direct]),
-            alpha=-1,
-        )
-        walks = torch.zeros_like(probs, dtype=torch.bool)
+        probs = self.probs.astype(np.float64)
+        upper, walks = probs.copy(), np.zeros(len(probs), np.bool_)
+        upper[direct] -= np.minimum(slot.distributions[()][drafter_ids], probs[direct])
         walks[direct] = self.ngrams.begins(slot.limit)[drafter_ids]
         walks[self.ngrams.target_ids] = True
-        upper = torch.where(walks, probs, upper).clamp_(min=0.0)
-        ranked = torch.where(walks, probs, -1.0)
-        best = ranked.topk(min(known, len(ranked))).indices
+        upper = np.maximum(np.where(walks, probs, upper), 0.0)
+        ranked = np.where(walks, probs, -1.0)
+        best = np.argpartition(ranked, -min(known, len(ranked)))[-min(known, len(ranked)) :]
         # of the known tokens: the part of p that B leaves, and E
         parts: dict[int, tuple[float, float]] = {}
         for token in best[ranked[best] > 0.0].tolist():

@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from functools import cached_property
 from weakref import WeakKeyDictionary, proxy
 
+import numpy as np
+
 from omnidemo.decoding.backend import Draft, Slot
 from omnidemo.decoding.engine import NotFinite, RoundContext
 from omnidemo.decoding.method import Method
-from omnidemo.decoding.sampling import Probs, as_tensor
+from omnidemo.decoding.sampling import Probs
 from omnidemo.vocabulary.vocabulary_map import VocabularyMap
 
 CAP = 64  # spellings of one target token, at most: the proposal's distribution is a sum over all of them
@@ -106,8 +108,8 @@ class StringRejection(Method):
 
         token = context.rng.first(attempt, self.attempts)
         if token is None:
-            rest = as_tensor(probs).double().clone()
-            for other in as_tensor(probs).nonzero().squeeze(-1).tolist():
+            rest = probs.astype(np.float64)
+            for other in np.flatnonzero(probs).tolist():
                 rest[other] -= min(float(rest[other]), self._psi(context, slot, other))
             mass = float(rest.sum())
             token = context.rng.draw(rest / mass if mass > 0 else probs)
@@ -137,7 +139,7 @@ class Strings:
     def __init__(self, vocabulary: VocabularyMap) -> None:
         self.map: VocabularyMap = proxy(vocabulary)  # which `_known` must not keep
         self._firsts: dict[bytes, tuple[int, bool]] = {}
-        readable = vocabulary.readable.nonzero().squeeze(-1).tolist()
+        readable = np.flatnonzero(vocabulary.readable).tolist()
         texts = sorted((vocabulary.drafter.writes(drafter_id), drafter_id) for drafter_id in readable)
         self._texts, self._ids = [text for text, _ in texts], [drafter_id for _, drafter_id in texts]
 

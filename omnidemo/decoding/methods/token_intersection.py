@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from torch import Tensor
-
 from omnidemo.decoding.engine import RoundContext
 from omnidemo.decoding.methods.ngram_exact import NgramExact
 from omnidemo.decoding.rollout import ProposalRule, token_by_token
+from omnidemo.decoding.sampling import Logits
 from omnidemo.vocabulary.ngram_cache import NgramCache, no_ngrams
 
 # draws of a correction from p; where all are discarded, p − q itself is drawn from: see `Residual._closer`
@@ -36,5 +35,5 @@ class TokenIntersection(NgramExact):
     def drawing_rule(self, context: RoundContext) -> ProposalRule:
         return token_by_token(self.first_mask(context, 0))
 
-    def first_mask(self, context: RoundContext, limit: int) -> Tensor:
+    def first_mask(self, context: RoundContext, limit: int) -> Logits:
         return context.map.draftable_logit_mask

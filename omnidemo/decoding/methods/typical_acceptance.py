@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from omnidemo.decoding.backend import Acceptance, Draft, Slot
 from omnidemo.decoding.engine import RoundContext
 from omnidemo.decoding.method import target_rows
 from omnidemo.decoding.methods.token_intersection import TokenIntersection
-from omnidemo.decoding.sampling import Logits, as_tensor
+from omnidemo.decoding.sampling import Logits, Probs
 
 EPSILON, DELTA = 0.09, 0.3  # as Medusa's code has them
 
@@ -43,7 +42,7 @@ class TypicalAcceptance(TokenIntersection):
         accepts: list[float] = []
         variation = 0.0
         for index, slot in enumerate(draft.slots):
-            probs = as_tensor(row(index))
+            probs = row(index)
             border = threshold(probs)
             variation += distance(context, slot, probs, border)
             accepts.append(float(p[index] > border))
@@ -57,20 +56,19 @@ class TypicalAcceptance(TokenIntersection):
         )
 
 
-def threshold(probs: Tensor) -> float:
+def threshold(probs: Probs) -> float:
     """min(ε, δ · exp(−H)) of a distribution [T]."""
-    return min(EPSILON, DELTA * math.exp(-float(torch.special.entr(probs).sum())))
+    likely = probs[probs > 0.0]
+    return min(EPSILON, DELTA * math.exp(float((likely * np.log(likely)).sum())))
 
 
-def distance(context: RoundContext, slot: Slot, probs: Tensor, border: float) -> float:
+def distance(context: RoundContext, slot: Slot, probs: Probs, border: float) -> float:
     """The total variation between p, `probs` [T], and the law of the rule with the slot's own
     distribution."""
-    proposed = torch.zeros_like(probs)
+    proposed = np.zeros_like(probs)
     if slot.match is not None:
         proposed[slot.target_id] = 1.0
     else:
-        proposed[context.map.mapped_targets] = as_tensor(slot.distributions[()])[
-            context.map.mapped_drafters
-        ].to(probs.dtype)
-    kept = torch.where(probs > border, proposed, 0.0)
-    return 0.5 * float((kept + (proposed.sum() - kept.sum()) * probs - probs).abs().sum())
+        proposed[context.map.mapped_targets] = slot.distributions[()][context.map.mapped_drafters]
+    kept = np.where(probs > border, proposed, 0.0)
+    return 0.5 * float(np.abs(kept + (proposed.sum() - kept.sum()) * probs - probs).sum())

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from torch import Tensor
-
 from omnidemo.decoding.engine import RoundContext
 from omnidemo.decoding.methods.token_intersection import TokenIntersection
 from omnidemo.decoding.rollout import ProposalRule, token_by_token
+from omnidemo.decoding.sampling import Logits
 
 
 class Union(TokenIntersection):
@@ -34,5 +33,5 @@ class Union(TokenIntersection):
             self._rule = replace(token_by_token(self.first_mask(context, 0)), alone=context.map.mapped)
         return self._rule
 
-    def first_mask(self, context: RoundContext, limit: int) -> Tensor:
+    def first_mask(self, context: RoundContext, limit: int) -> Logits:
         return context.map.readable_logit_mask

@@ -20,7 +20,6 @@ from omnidemo.core.records import Generation, Token
 from omnidemo.decoding.contexts import common_prefix
 from omnidemo.decoding.methods import METHODS, fitting, make_method
 from omnidemo.decoding.row_ops import noise
-from omnidemo.decoding.sampling import as_tensor
 from omnidemo.models.load import LanguageModel, load_model
 from omnidemo.models.names import resolve
 from omnidemo.pair.pair import Pair
@@ -209,7 +208,7 @@ def parting(reference: Pair, case: Case, wanted: Generation, got: Generation) ->
     logits = gap = None
     if first is not None and second is not None:
         before = [*reference.prompt_ids(case["prompt"]), *wanted.token_ids[:position]]
-        row = as_tensor(reference.target.runner.new_cache().forward(before, 1).logits[0])
+        row = reference.target.runner.new_cache().forward(before, 1).logits[0]
         logits = float(row[first.id]), float(row[second.id])
         gap = _gap(case, position, (first.id, second.id), logits, len(row))
     return Mismatch(case, position, first, second, logits, gap)
@@ -227,8 +226,7 @@ def _bits(runner: FusedLlama, ids: Sequence[int], sizes: Sequence[int]) -> NDArr
     """The bits of the logits [ids, rows] that passes of these sizes give."""
     cache, made, begin = runner.new_cache(), list[NDArray[np.uint32]](), 0
     for size in sizes:
-        rows = as_tensor(cache.forward(ids[begin : begin + size], size).logits)
-        made.append(rows.numpy().view(np.uint32))
+        made.append(cache.forward(ids[begin : begin + size], size).logits.view(np.uint32))
         begin += size
     return np.concatenate(made)
 
