@@ -34,6 +34,7 @@ for command in (
     speed_commands.arena,
     table_commands.compare,
     table_commands.vocabularies,
+    table_commands.forms,
     trial_commands.equality,
     trial_commands.layers,
     trial_commands.examples,

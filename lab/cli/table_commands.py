@@ -151,3 +151,36 @@ def vocabularies(
         [report.cells() for report in reports],
         "n-grams: parts of the tokens without a direct map.",
     )
+
+
+def forms(
+    schemas: Annotated[
+        Path | None, typer.Option(help="A folder of JSON schemas; default: the JSON task.")
+    ] = None,
+    count: Annotated[int, typer.Option(min=1, help="Answers.")] = 40,
+    max_new_tokens: Annotated[int, typer.Option(min=1)] = 160,
+    csv: Annotated[Path | None, typer.Option(help="Where the rows go.")] = None,
+    target: Target = None,
+    drafter: Drafter = None,
+) -> None:
+    """Race guessing against plain decoding under the masks of JSON schemas, in turns: ids, validity, tokens a
+    pass, seconds, and what masks cost."""
+    from lab.races import forms_race
+    from omnidemo.serving.measuring.report_tables import csv_table
+    from omnidemo.serving.pair_loading import build_measured_pair
+
+    settings = read_settings(target=target, drafter=drafter, training="off")
+    pair = build_measured_pair(settings.target, settings.drafter, settings)
+    given = forms_race.of_folder(schemas, count) if schemas else forms_race.of_task(count)
+    rows = []
+    for row in forms_race.race(pair, [*given], max_new_tokens, "forms"):
+        rows.append(row)
+        said = (
+            row.refused or f"{row.tokens} tokens in {row.rounds} rounds, equal {row.equal}, valid {row.valid}"
+        )
+        typer.echo(f"{row.name}: {said}", err=True)
+    if csv:
+        with csv_table(csv, forms_race.FormRow) as append:
+            for row in rows:
+                append(row)
+    typer.echo(forms_race.summary(rows))

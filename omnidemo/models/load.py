@@ -149,8 +149,13 @@ def load_model(
 def _compare_decoder(name: str, tokenizer: Any, vocabulary: Vocabulary) -> None:
     """A warning where the tokenizer's decoder writes another text than its tokens spell, which are what an
     answer shows: it takes out what its normalizer added, for one."""
-    ids = [one for one in tokenizer(SPELLED, add_special_tokens=False)["input_ids"] if vocabulary.writes(one)]
-    own, said = vocabulary.text_bytes(ids).decode(errors="replace"), tokenizer.backend_tokenizer.decode(ids)
+    with explained(f"the tokenizer of {name} cannot be used", "choose another model"):
+        ids = tokenizer(SPELLED, add_special_tokens=False)["input_ids"]
+        ids = [one for one in ids if vocabulary.writes(one)]
+        own, said = (
+            vocabulary.text_bytes(ids).decode(errors="replace"),
+            tokenizer.backend_tokenizer.decode(ids),
+        )
     if own.removeprefix(" ") != said.removeprefix(" "):
         log.warning(
             "the tokenizer of %s writes %r as %r; answers show what its tokens spell, %r",

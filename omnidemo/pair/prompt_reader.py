@@ -14,7 +14,7 @@ from omnidemo.decoding.state import DecodingState
 from omnidemo.models.chat_template import Speller
 from omnidemo.models.load import LanguageModel
 
-TURN_SECONDS = 0.001  # between two pieces of a prompt, in which waiting threads can take the lock
+GIVE_WAY_SECONDS = 0.001  # between two pieces of a prompt, in which waiting threads can take the lock
 
 
 class TooLong(ValueError):
@@ -94,7 +94,7 @@ def start_in_turns(
             left = target.read()
         if not left:
             break
-        time.sleep(TURN_SECONDS)
+        time.sleep(GIVE_WAY_SECONDS)
     if several:
         yield Reading(total, total, kept)
     return True

@@ -30,6 +30,8 @@ from omnidemo.storage.recorded_rounds import finite, json_line
 from omnidemo.ui.code_colours import coloured
 from omnidemo.ui.markdown_tree import Node
 
+UPDATE_SECONDS = 1 / 12  # at most this often to the browser
+
 
 def _counts(rounds: Sequence[Round]) -> dict[str, int]:
     """How many tokens of each class of the legend there are."""

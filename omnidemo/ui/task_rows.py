@@ -13,11 +13,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from omnidemo.core.config.answer_form import form_of
 from omnidemo.core.records import Generation, Part, Reading, Round
 from omnidemo.core.tasks import TASKS, Task, own_task, task
+from omnidemo.decoding.methods import METHODS
 from omnidemo.learning.lines import sample_prompts
 from omnidemo.learning.lines.router import DEFAULT
 from omnidemo.pair.repeated_task import COLUMNS, Repeated
@@ -25,16 +28,13 @@ from omnidemo.serving.measuring.report_tables import csv_table
 from omnidemo.serving.quotas import Refused
 from omnidemo.storage.recorded_rounds import json_line, round_lines
 from omnidemo.ui import answer_lines
+from omnidemo.ui.answer_lines import UPDATE_SECONDS
+from omnidemo.ui.chat_request import MOST_SYSTEM
 from omnidemo.ui.errors import sentence
 
 OWN, TOPIC = "own", "topic"
-MOST_TEXT, MOST_SYSTEM, MOST_LINES = (
-    100_000,
-    8_000,
-    500,
-)  # characters, characters, inputs of a task of one's own
+MOST_TEXT, MOST_LINES = 100_000, 500  # characters and inputs of a task of one's own
 MOST_ROWS = 1000
-UPDATE_SECONDS = 1 / 12  # at most this often to the browser
 
 
 def cards() -> list[dict[str, Any]]:
@@ -52,7 +52,7 @@ def cards() -> list[dict[str, Any]]:
 
 def asked_task(asked: Mapping[str, Any]) -> Task:
     """The task that the page asks for. `Refused`, one sentence, where there is none or it cannot serve."""
-    name, system, lines = (asked.get(key, "") for key in ("task", "system", "lines"))
+    name, system, lines, schema = (asked.get(key, "") for key in ("task", "system", "lines", "schema"))
     if name == TOPIC:
         return _topic(str(asked.get("topic", "")))
     if name != OWN:
@@ -60,22 +60,35 @@ def asked_task(asked: Mapping[str, Any]) -> Task:
             return task(str(name))
         except ValueError as error:
             raise Refused(sentence(str(error))) from None
-    if not isinstance(system, str) or not isinstance(lines, str):
-        raise Refused("The instruction or the inputs are no text; type them again.")
-    for what, text, most in (("The instruction", system, MOST_SYSTEM), ("The inputs", lines, MOST_TEXT)):
+    if not (isinstance(system, str) and isinstance(lines, str) and isinstance(schema, str)):
+        raise Refused("The instruction, the inputs or the schema are no text; type them again.")
+    most_of = {"instruction": (system, MOST_SYSTEM), "inputs": (lines, MOST_TEXT)}
+    for what, (text, most) in most_of.items():
         if len(text) > most:
             raise Refused(
-                f"{what} may have {most:,} characters here, and this has {len(text):,}; shorten it."
+                f"The {what} may have {most:,} characters here, and this has {len(text):,}; shorten it."
             )
     try:
-        made = own_task(lines, system, OWN)
+        made = replace(own_task(lines, system, OWN), schema=schema.strip())
     except ValueError as error:
         raise Refused(sentence(str(error))) from None
+    try:
+        if made.schema:
+            form_of("schema", made.schema)
+    except ValueError as error:
+        raise Refused(f"The schema should be {error}.") from None
     if len(made.written) > MOST_LINES:
         raise Refused(
             f"A task may have {MOST_LINES} inputs here, and this has {len(made.written):,}; take some out."
         )
     return made
+
+
+def form_of_task(task: Task, method: str) -> dict[str, str]:
+    """The option that holds the answers of a task to its schema. A task that ships goes without it where the
+    method of the settings is lossy."""
+    lossy = method in METHODS and not METHODS[method].lossless
+    return {"schema": task.schema} if task.schema and not (lossy and task.name != OWN) else {}
 
 
 def _topic(name: str) -> Task:

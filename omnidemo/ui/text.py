@@ -35,6 +35,13 @@ CLASSES: dict[str, tuple[str, str]] = {
             " model, and the big one agreed."
         ),
     ),
+    "forced": (
+        "the form",
+        (
+            "The form that the answer has to have left no other token, so it was proposed and the big model"
+            " had to agree (“forced”)."
+        ),
+    ),
     "corrected": (
         "big model’s own word",
         "No guess here was right: the big model wrote its own word (“corrected”).",

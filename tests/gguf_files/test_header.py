@@ -136,6 +136,8 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         "as (96, 64), not (1048576, 64)",
     ),
     "experts": ({"llama.expert_count": 8}, "mixture of experts"),
+    "experts of each layer": ({"llama.expert_count": [8, 8]}, "mixture of experts"),
+    "an encoder": ({"llama.attention.causal": 0}, "an encoder"),
     "positions that depend on the length": (
         {"llama.rope.scaling.type": "longrope", "llama.rope.scaling.factor": 4.0},
         "longrope",

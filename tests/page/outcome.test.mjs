@@ -21,6 +21,16 @@ test("copies and guesses are told apart, and what was thrown away is counted", (
   );
 });
 
+test("what the form wrote and changed is told", () => {
+  const form = { ...figures, tokens: 86, proposed: 56, accepted: 51, forced: 36, changed: 1 };
+  assert.match(
+    outcomeOf({ figures: form })[1],
+    /^: the form wrote 36 of 86 tokens and changed 1; all 8 copied/,
+  );
+  const alone = { tokens: 4, block_efficiency: 2, proposed: 2, accepted: 2, forced: 2, changed: 0 };
+  assert.equal(outcomeOf({ figures: alone })[1], ": the form wrote 2 of 4 tokens and changed none.");
+});
+
 test("a speed is told only where its runs agree", () => {
   const told = howFast({ speedup: 1.46, low: 1.4, high: 1.5 });
   assert.deepEqual(

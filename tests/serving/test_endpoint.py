@@ -356,7 +356,7 @@ def test_a_prompt_that_is_too_long_has_the_code_that_agents_look_for(
             for text in ("", "x")
         ),
         ({"messages": HELLO, "n": 2}, "n is not offered here"),
-        ({"messages": HELLO, "tools": [{"type": "function"}]}, "tools is not offered"),
+        ({"messages": HELLO, "tools": [{"type": "function"}]}, "A tool should be"),
         ({"messages": HELLO, "temperature": "hot"}, "temperature = 'hot'"),
         ({"messages": HELLO, "temperature": -1}, "temperature = -1"),
         (b'{"messages": [{"role": "user", "content": "x"}], "temperature": NaN}', "temperature = nan"),

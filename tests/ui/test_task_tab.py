@@ -58,6 +58,17 @@ def test_a_task_of_ones_own_is_read() -> None:
     assert task_rows.first_of({}) == 0 and task_rows.first_of({"first": 12}) == 12
 
 
+def test_a_task_has_a_schema_that_its_answers_obey() -> None:
+    task = task_rows.asked_task({"task": "json"})
+    assert json.loads(task.schema)["required"][0] == "customer"
+    assert task_rows.form_of_task(task, "ngram-exact") == {"schema": task.schema}
+    assert task_rows.form_of_task(task, "auto") == {"schema": task.schema}
+    assert task_rows.form_of_task(task, "ngram-merge") == {}, "a lossy method takes no form"
+    assert task_rows.form_of_task(task_rows.asked_task({"task": "sql"}), "auto") == {}
+    own = task_rows.asked_task({"task": "own", "lines": "one", "schema": ' {"type": "null"} '})
+    assert task_rows.form_of_task(own, "ngram-merge") == {"schema": '{"type": "null"}'}, "which says so"
+
+
 @pytest.mark.parametrize(
     ("asked", "why"),
     [
@@ -66,6 +77,10 @@ def test_a_task_of_ones_own_is_read() -> None:
         ({"task": "own", "lines": "\n \n"}, "has no inputs|no inputs"),
         ({"task": "own", "lines": "one\n{not json"}, "line 2: this is not JSON"),
         ({"task": "own", "lines": ["one"]}, "are no text"),
+        ({"task": "own", "lines": "one", "schema": 7}, "are no text"),
+        ({"task": "own", "lines": "one", "schema": "{"}, "The schema should be a JSON schema.* no JSON"),
+        ({"task": "own", "lines": "one", "schema": "[]"}, "The schema should be a JSON schema"),
+        ({"task": "own", "lines": "one", "schema": '{"a": "%s"}' % ("x" * 70_000)}, "at most 64 KB"),
         ({"task": "own", "lines": "x" * 100_001}, "at most|may have 100,000 characters"),
         ({"task": "own", "lines": "x", "system": "x" * 8_001}, "may have 8,000 characters"),
         ({"task": "own", "lines": "\n".join(map(str, range(501)))}, "may have 500 inputs"),

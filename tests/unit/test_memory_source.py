@@ -7,7 +7,6 @@ import random
 import numpy as np
 import pytest
 
-from omnidemo.decoding.sources.agreement import FIRST_WEIGHTS, Agreement, Offers, log_odds
 from omnidemo.decoding.sources.continuations import Continuations
 from omnidemo.decoding.sources.copier import CopyChances, class_of_continuation
 from omnidemo.decoding.sources.memory_source import MemorySource
@@ -170,23 +169,12 @@ def test_chances_are_learned_by_kind_and_share() -> None:
     assert before > 0.9 and chances(one) < 0.5 and chances(other) == beside
 
 
-def offers(*made: tuple[int, int, float]) -> Offers:
-    return [(source, token, 0, log_odds(chance)) for source, token, chance in made]
-
-
-def test_who_agrees_makes_a_chance_higher_and_who_differs_lower() -> None:
-    alone, agreement = Agreement(), Agreement()
-    one = alone.chance(5, offers((0, 5, 0.8)), False)
-    both = alone.chance(5, offers((0, 5, 0.8), (2, 5, 0.8)), False)
-    against = alone.chance(5, offers((0, 5, 0.8), (2, 6, 0.8)), False)
-    assert against < one < both and len(FIRST_WEIGHTS) == 2 + 4 * 3
-    for _ in range(200):  # the earlier answers are always right
-        made = offers((0, 5, 0.9), (2, 6, 0.4))
-        agreement.learn(5, made, False, False)
-        agreement.learn(6, made, False, True)
-    assert agreement.chance(6, made, False) > 0.9 and agreement.chance(5, made, False) < 0.1
-    for chance in (0.0, 1.0):
-        assert 0.0 < agreement.chance(1, offers((1, 1, chance)), True) < 1.0
+def test_sources_that_agree_make_an_id_likelier() -> None:
+    """Both know 4 behind 1, 2; a third text stands alone."""
+    alone = source([1, 2], certain([1, 2, 4])).draft([1, 2], 1)
+    both = source([1, 2, 4, 9, 1, 2], certain([1, 2, 4])).draft([1, 2, 4, 9, 1, 2], 1)
+    assert alone is not None and both is not None and alone.ids == both.ids == [4]
+    assert 1.0 > both.chances[0] > alone.chances[0]
 
 
 def test_a_source_that_is_wrong_is_believed_less() -> None:

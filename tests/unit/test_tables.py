@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from omnidemo.cli import options as command_options
 from omnidemo.core.answer_figures import FIGURES, columns
-from omnidemo.core.config import GenerationConfig, Settings, answer_options, option_of, shown_by
+from omnidemo.core.config import DRAFTING, GenerationConfig, Settings, answer_options, option_of, shown_by
 from omnidemo.core.config.answer_options import Option
 from omnidemo.core.config.controls import CONTROLS
 from omnidemo.serving.endpoint.request_body import ChatRequest, with_options
@@ -79,6 +79,8 @@ def test_an_option_that_is_a_setting_has_the_same_limits() -> None:
         asked, usual = GenerationConfig.model_fields[name], Settings.model_fields[name]
         limits = [part for part in asked.metadata if not isinstance(part, Option)]
         annotation: Any = usual.annotation
+        if name in DRAFTING and name != "draft_policy":
+            assert asked.default == usual.default, name
         if name == "draft_policy":  # of which the settings have one more, which stands for others
             assert "auto" in get_args(annotation)
             annotation = Literal[tuple(one for one in get_args(annotation) if one != "auto")]

@@ -70,6 +70,12 @@ export const secondsOf = figures => ({
   rest_seconds: (figures.settle_seconds || 0) + (figures.other_seconds || 0),
 });
 
+// What the form of the answer wrote of it, and where it ruled out what the big model would have said.
+const formed = ({ forced, changed, tokens }) =>
+  forced || changed
+    ? `the form wrote ${format(forced || 0, "count")} of ${plural(tokens, "token")} and changed ${changed ? format(changed, "count") : "none"}`
+    : "";
+
 // The sentence on an answer: [what one step brought and how fast that was, why]; nothing while there are no figures.
 export const outcomeOf = answer => {
   const f = answer.figures,
@@ -77,9 +83,10 @@ export const outcomeOf = answer => {
   if (!f || !f.tokens) return null;
   const copies = f.copies_proposed || 0,
     copied = f.copied || 0,
-    made = (f.proposed || 0) - copies,
-    right = (f.accepted || 0) - copied;
-  if (!made && !copies) {
+    forced = f.forced || 0,
+    made = (f.proposed || 0) - copies - forced,
+    right = (f.accepted || 0) - copied - forced;
+  if (!made && !copies && !forced) {
     const why = none(f, guessing);
     return why ? ["", why] : null;
   }
@@ -100,7 +107,7 @@ export const outcomeOf = answer => {
     lost && made + copies > 1 ? `${format(lost, "count")} ${lost === 1 ? "was" : "were"} thrown away` : "";
   return [
     `${format(f.block_efficiency, "number")} tokens for one step of the big model${fast}${note && ` (${note})`}`,
-    `: ${joined([copy, own, gone, alone], "; ")}.`,
+    `: ${joined([formed(f), copy, own, gone, alone], "; ")}.`,
   ];
 };
 

@@ -20,8 +20,8 @@ export const newAnswer = () => ({
   error: null,
 });
 
-// Whether a line is a proposed token: a guess of the small model, or a copy.
-export const guessed = line => line.k === "x" || ["direct", "ngram", "copied"].includes(line.s);
+// Whether a line is a proposed token: a guess of the small model, a copy, or what the answer's form forces.
+export const guessed = line => line.k === "x" || ["direct", "ngram", "copied", "forced"].includes(line.s);
 
 // Appends the complete lines of `chunk` to the answer; returns the new token lines.
 export const readLines = (answer, chunk) => {

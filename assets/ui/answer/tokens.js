@@ -92,7 +92,7 @@ const showTip = (span, answer) => {
     (line.k !== "x" || line.j) && row(big, probability(line.p) ?? "–"),
     row(plain ? "the small model's, q" : "the small model's", probability(line.q)),
     greedy && line.a != null && row("the big model's first choice", first),
-    line.m && row("copied", matched(line.m, answer)),
+    line.m && line.s !== "forced" && row("copied", matched(line.m, answer)),
     !greedy && row(`chance to be kept${rule}`, probability(line.a)),
     guesses && row("the small model's guesses", guesses),
     el("p", help),

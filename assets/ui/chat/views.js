@@ -111,7 +111,7 @@ chat.toolbar = () => {
 };
 
 // ── the system prompt of the open chat ──────────────────────────────────────────────────────────────────────
-const MOST = 8000; // characters, as the server takes them (ui/tabs/chat_tab.py)
+const MOST = 8000; // characters, as the server takes them (ui/chat_request.py)
 const openSystem = open => {
   const { system, systemButton, systemBox } = chat.parts;
   system.hidden = !open;

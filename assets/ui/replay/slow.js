@@ -31,7 +31,8 @@ const card = ([name, title, help, path]) =>
 // Who proposed a round's tokens, in one sentence: the small model, or nobody, where they stand in the text already.
 const proposed = round => {
   const copied = round.guesses.filter(one => one.s === "copied"),
-    own = round.guesses.length - copied.length,
+    forced = round.guesses.filter(one => one.s === "forced").length,
+    own = round.guesses.length - copied.length - forced,
     match = copied[0]?.m;
   const where = {
     prompt: "the question or the chat before",
@@ -40,17 +41,19 @@ const proposed = round => {
   }[match?.[1]];
   return joined(
     [
+      forced && `The answer’s form leaves no choice about ${plural(forced, "token")}.`,
       match &&
         `${plural(copied.length, "token")} ${copied.length === 1 ? "is" : "are"} copied: the newest ${match[0] === 1 ? "one stands" : `${match[0]} stand`} in ${where}, and it went on like this.`,
-      own && `The small model guesses ${plural(own, "token")} ${copied.length ? "more" : "ahead"}.`,
+      own && `The small model guesses ${plural(own, "token")} ${copied.length + forced ? "more" : "ahead"}.`,
     ],
     " ",
   );
 };
 // So many of what a round proposed, by its source.
 const named = round => {
-  const copied = round.guesses.filter(one => one.s === "copied").length,
-    word = copied === 0 ? "guess" : copied === round.guesses.length ? "copied token" : "proposal";
+  const copied = round.guesses.filter(one => one.m).length, // or forced
+    of = round.guesses.some(one => one.s === "forced") ? "proposal" : "copied token",
+    word = copied === 0 ? "guess" : copied === round.guesses.length ? of : "proposal";
   return (n, before = "") => `${before}${word}${n === 1 ? "" : word === "guess" ? "es" : "s"}`;
 };
 // What became of a round, in one sentence.

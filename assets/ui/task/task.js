@@ -37,9 +37,11 @@ const own = () => board.chosen === "own";
 const switches = () =>
   [...document.querySelectorAll("#omni-privacy input[type=checkbox]")].map(one => one.checked);
 board.asked = () => {
-  const { next, system, lines } = now(),
+  const { next, system, lines, schema } = now(),
     [learn = true, keep = true] = switches();
-  const texts = own() ? { system: whole(system), lines: whole(lines) } : { topic: board.topic };
+  const texts = own()
+    ? { system: whole(system), lines: whole(lines), schema: whole(schema ?? "") }
+    : { topic: board.topic };
   return { task: board.chosen, first: next, learn, keep, ...texts };
 };
 board.request = ([, , target, drafter]) => {
@@ -164,11 +166,20 @@ board.forget = () => {
 const count = answer => {
   const written = answer.tokens.filter(line => line.k === "t"),
     tokens = written.length,
-    copied = written.filter(line => line.s === "copied").length,
+    by = source => written.filter(line => line.s === source).length,
+    [copied, forced] = [by("copied"), by("forced")],
     proposed = written.filter(guessed).length;
-  return { steps: answer.rounds.length, tokens, copied, guessed: proposed - copied, own: tokens - proposed };
+  return {
+    steps: answer.rounds.length,
+    tokens,
+    copied,
+    forced,
+    guessed: proposed - copied - forced,
+    own: tokens - proposed,
+  };
 };
-const shares = ({ copied, guessed, own }) => `${copied} copied · ${guessed} guessed · ${own} own`;
+const shares = ({ forced, copied, guessed, own }) =>
+  `${forced ? `${forced} forced · ` : ""}${copied} copied · ${guessed} guessed · ${own} own`;
 const number = value => format(value, "number");
 const replays = row => {
   const known = [
@@ -249,7 +260,12 @@ const makeRow = (voice, place) => {
         ]
       : counted(live.steps, live.tokens, "");
     const whose = row
-      ? { copied: row.copied_tokens, guessed: row.guessed_tokens, own: row.own_tokens }
+      ? {
+          forced: row.forced_tokens,
+          copied: row.copied_tokens,
+          guessed: row.guessed_tokens,
+          own: row.own_tokens,
+        }
       : live;
     const json = row?.valid_json == null ? "" : row.valid_json ? " · valid JSON" : " · not valid JSON";
     fill(facts, el("span.pace", pace), el("span.small", stopped ? "stopped" : shares(whose) + json));
@@ -331,7 +347,8 @@ widgets.task = (host, context) => {
   };
   const example = "For example: Turn each line into one JSON object with the keys name and city.";
   const system = text("system", 2, example),
-    lines = text("lines", 5, 'One input on each line, as text or as {"input": "…"}');
+    lines = text("lines", 5, 'One input on each line, as text or as {"input": "…"}'),
+    schema = text("schema", 2, 'For example: {"type": "object", "properties": {"name": {"type": "string"}}}');
   const file = el("input", {
     type: "file",
     accept: ".jsonl,.json,.txt",
@@ -359,6 +376,7 @@ widgets.task = (host, context) => {
     field("Instruction (system prompt; may be empty)", system),
     field("Inputs", lines),
     field("Or a JSON Lines file", file),
+    field("JSON schema that each answer obeys (may be empty)", schema),
   );
   const topic = el("span"),
     kind = el("div.own", { hidden: true }, field("Topic", topic));
@@ -529,6 +547,7 @@ widgets.task = (host, context) => {
     for (const [box, text] of [
       [system, one.system],
       [lines, one.lines],
+      [schema, one.schema],
     ]) {
       box.disabled = busy;
       if (own() && box.value !== (text ?? "")) box.value = text ?? "";

@@ -64,11 +64,11 @@ def compile_all() -> None:
     keys, weights, ages, kept, counts = Continuations(0).arrays
     follow(keys, weights, kept, counts, 1, whole(1 + ngram_table.LONGEST), np.zeros(1), whole(1))
     count(keys, weights, ages, kept, counts, 1, whole(1), 0, 0)
-    text, chances, made, numbers = TextIndex(), CopyChances(), whole(1, 9), np.zeros((1, 4))
-    known, right, agreed = Continuations(0).table, (chances.weight, chances.accepted), chances.agreement
+    text, chances, made = TextIndex(), CopyChances(), whole(1, 9)
+    known, right = Continuations(0).table, (chances.weight, chances.accepted)
     enter(text.arrays, np.zeros(1, np.int32))
-    chain(text.arrays, text.arrays, known, right, agreed.weights, whole(1), 0, whole(1), made, numbers)
-    learn_chain(right, agreed.weights, agreed.squares, made, numbers, whole(1))
+    chain(text.arrays, text.arrays, known, right, whole(1), 0, whole(1), made, np.zeros(1))
+    learn_chain(right, made, whole(1))
     run_worker(WORKERS.queue)
     for entry in ENTRIES:
         # Other types are a mistake, and would make an answer wait for seconds.

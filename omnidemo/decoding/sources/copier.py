@@ -13,11 +13,11 @@ from typing import Literal
 import numpy as np
 
 from omnidemo.core.records import Match
-from omnidemo.decoding.sources.agreement import Agreement
 from omnidemo.decoding.sources.text_index import BREAK, TextIndex
 
 LONGEST_COPY = 16  # ids of a draft
 Origin = Literal["prompt", "answer", "earlier"]
+SOURCES = 3  # of ids: continuations, the conversation, earlier answers
 LEVELS = 2  # longest match lengths for which a draft is made
 LEAST = 0.1  # a draft ends where the chance that all its ids are accepted falls below
 LENGTHS = (3, 4, 5, 7, 9, 13, 20)  # borders of the classes of match lengths
@@ -54,15 +54,13 @@ FIRST_OF_CONTINUATIONS = (
 class CopyChances:
     """How often ids from memory are accepted, by class. The class of a copied id: the source, the number of
     newest ids that agree with the place (earlier ids of the same draft included), and how far several places
-    agree. The class of a continuation: its kind and its share. `agreement` combines the chances of several
-    sources."""
+    agree. The class of a continuation: its kind and its share."""
 
     def __init__(self) -> None:
         first = [chance for source in FIRST_CHANCES for row in source for chance in row]
         first += [chance for kind in FIRST_OF_CONTINUATIONS for chance in kind]
         self.weight = np.full(len(first), BELIEF)
         self.accepted = BELIEF * np.array(first)
-        self.agreement = Agreement()
 
     def __call__(self, at: int) -> float:
         return self.accepted.item(at) / self.weight.item(at)

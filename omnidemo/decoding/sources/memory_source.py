@@ -3,6 +3,7 @@ earlier answers, and continuations."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,15 +14,22 @@ from numpy.typing import NDArray
 
 from omnidemo.core.records import Match
 from omnidemo.decoding.sources import compiled
-from omnidemo.decoding.sources.agreement import SOURCES, Offers, log_odds
 from omnidemo.decoding.sources.continuations import Continuations
-from omnidemo.decoding.sources.copier import LEAST, LONGEST_COPY, CopiedDraft, Copier, class_of_continuation
+from omnidemo.decoding.sources.copier import (
+    LEAST,
+    LONGEST_COPY,
+    SOURCES,
+    CopiedDraft,
+    Copier,
+    class_of_continuation,
+)
 from omnidemo.decoding.sources.ngram_table import LONGEST, MEETINGS
 from omnidemo.decoding.sources.text_index import LONGEST_MATCH, TextIndex
 
 NOWHERE = Match(0, "earlier")
 ORIGINS: tuple[Literal["prompt", "answer", "earlier"], ...] = ("prompt", "answer", "earlier")
 NO_TEXT, NOTHING_KNOWN = TextIndex(), Continuations(0)
+Offers = list[tuple[int, int, float]]  # (id, class, chance)
 
 
 class Source(Protocol):
@@ -50,15 +58,14 @@ class _Chain(CopiedDraft):
 
 @dataclass(slots=True)
 class _CompiledChain(CopiedDraft):
-    """A draft of compiled code, with its rows of whole numbers [n, 9] and of floats [n, 4]."""
+    """A draft of compiled code, with its rows."""
 
-    made: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 9), np.int64))
-    numbers: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 4)))
+    made: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 3 + 2 * SOURCES), np.int64))
 
 
 class MemorySource(Copier):
     """`Copier`, and what is `known` of earlier answers, which an answer does not change. Each source has its
-    own chances by class; `CopyChances.agreement` combines them for each id."""
+    own chances by class; an id that several propose has a better chance."""
 
     known: Continuations | None = None
 
@@ -75,25 +82,24 @@ class MemorySource(Copier):
         if len(self.text) < len(ids):
             self.text.extend(ids[len(self.text) :])
         earlier, known, chances = self.earlier or NO_TEXT, self.known or NOTHING_KNOWN, self.chances
-        made, numbers = np.empty((most, 3 + 2 * SOURCES), np.int64), np.empty((most, 1 + SOURCES))
+        made, wholes = np.empty((most, 3 + 2 * SOURCES), np.int64), np.empty(most)
         count = compiled.functions.chain(
             self.text.arrays, earlier.arrays, known.table, (chances.weight, chances.accepted),
-            chances.agreement.weights, np.array(ids[-LONGEST_MATCH:], np.int64), self.prompt,
-            self._ends, made, numbers,
+            np.array(ids[-LONGEST_MATCH:], np.int64), self.prompt, self._ends, made, wholes,
         )  # fmt: skip
         if not count:
             return None
-        made, numbers = made[:count], numbers[:count]
+        made = made[:count]
         rows = made[:, :3].tolist()
         return _CompiledChain(
             [token for token, *_ in rows], [Match(length, ORIGINS[origin]) for _, length, origin in rows],
-            [], numbers[:, 0].tolist(), made, numbers,
+            [], wholes[:count].tolist(), made,
         )  # fmt: skip
 
     def _chain(self, ids: Sequence[int], most: int) -> CopiedDraft | None:
         tail, made = [*ids[-LONGEST:]], _Chain()
-        both, known, agreement = self.drafts(ids, most), self.known, self.chances.agreement
-        copies = [(source, copied) for source, copied in enumerate(both, 1) if copied is not None]
+        both, known = self.drafts(ids, most), self.known
+        copies = [copied for copied in both if copied is not None]
         found, first, whole = known.follow(tail, most) if known is not None else [], 0, 1.0
         for step in range(most):
             offers: Offers = []
@@ -101,22 +107,22 @@ class MemorySource(Copier):
             if step - first < len(found):
                 follows, share, kind = found[step - first]
                 own = class_of_continuation(kind, share)
-                offers.append((0, follows, own, log_odds(self.chances(own))))
-            for source, copied in copies:
+                offers.append((follows, own, self.chances(own)))
+            for copied in copies:
                 if step < len(copied.ids):
                     kind = copied.classes[step]
-                    offers.append((source, copied.ids[step], kind, log_odds(self.chances(kind))))
+                    offers.append((copied.ids[step], kind, self.chances(kind)))
             best, token = 0.0, -1
-            for _, each, *_ in offers:
-                if each != token and (chance := agreement.chance(each, offers, step > 0)) > best:
+            for each, *_ in offers:
+                if each != token and (chance := _chance(each, offers)) > best:
                     best, token = chance, each
             whole *= best
             if whole < LEAST:
                 break
             if token == follows:
                 match = Match(found[step - first][2] // MEETINGS + 1, "earlier")
-            copies = [(at, copied) for at, copied in copies if copied.ids[step : step + 1] == [token]]
-            for _, copied in copies:
+            copies = [copied for copied in copies if copied.ids[step : step + 1] == [token]]
+            for copied in copies:
                 if copied.matches[step].length >= match.length:
                     match = copied.matches[step]
             made.ids.append(token)
@@ -131,18 +137,22 @@ class MemorySource(Copier):
 
     def learn(self, draft: CopiedDraft, written: Sequence[int]) -> None:
         if isinstance(draft, _CompiledChain):
-            chances, agreement = self.chances, self.chances.agreement
-            right, new = (chances.weight, chances.accepted), np.array(written, np.int64)
-            compiled.functions.learn_chain(
-                right, agreement.weights, agreement.squares, draft.made, draft.numbers, new
-            )  # fmt: skip
+            right = self.chances.weight, self.chances.accepted
+            compiled.functions.learn_chain(right, draft.made, np.array(written, np.int64))
             return
         assert isinstance(draft, _Chain)
         places = zip(draft.offers, draft.ids, written, strict=False)
-        for step, (offers, token, wanted) in enumerate(places):
-            for _, other, kind, _ in offers:
+        for offers, token, wanted in places:
+            for other, kind, _ in offers:
                 self.chances.learn(kind, float(other == wanted))
-            for other in dict.fromkeys(other for _, other, *_ in offers):
-                self.chances.agreement.learn(other, offers, step > 0, other == wanted)
             if token != wanted:
                 break
+
+
+def _chance(token: int, offers: Offers) -> float:
+    """The chance of an id by the surest source that proposes it, and by the others as half independent."""
+    surest, all_wrong = 0.0, 1.0
+    for other, _, chance in offers:
+        if other == token:
+            surest, all_wrong = max(surest, chance), all_wrong * (1.0 - chance)
+    return 1.0 - math.sqrt(all_wrong * (1.0 - surest))

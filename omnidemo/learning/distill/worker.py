@@ -49,7 +49,7 @@ class TrainingPlan:
     warmup: int = 48  # first steps of a line, with a growing rate: the full rate overfits the first answers
     schedule: Literal["constant", "cosine"] = "constant"
     schedule_steps: int = 600  # over which "cosine" falls to a tenth, and stays there
-    divergence: Divergence = "forward"
+    divergence: Divergence = "acceptance"
     jsd_beta: float = 0.5
     ngram_loss: NgramLoss = "nll"
     ngram_weight: float = 0.2

@@ -152,13 +152,11 @@ def _pick(files: Files, source: Path, base: Mapping[str, Tensor]) -> dict[str, b
             raise ValueError(f"{source.name} has no {name}: choose a zip or a folder in PEFT's format.")
     described = _read(files, CONFIG, MOST_CONFIG_BYTES, source)
     rank, _ = _check_config(_json_object(described))
-    # Configuration and header give the size of the tensors, and are checked before anything larger is
-    # unpacked.
+    # The configuration gives the size of the tensors, and is checked before anything larger is unpacked.
     most = 4 * rank * sum(sum(tensor.shape) for tensor in base.values() if tensor.dim() == 2) + MOST_HEADER
     if files[WEIGHTS][0] > most:
         bound = f"more than the {most:,} of an adapter of rank {rank} for this drafter"
         raise ValueError(f"{WEIGHTS} in {source.name} has {files[WEIGHTS][0]:,} bytes, {bound}.")
-    _check_header(files, source)
     return {WEIGHTS: _read(files, WEIGHTS, most, source), CONFIG: described}
 
 
@@ -167,36 +165,16 @@ def _read(files: Files, name: str, most: int, source: Path) -> bytes:
     if size > most:
         raise ValueError(f"{name} in {source.name} has {size:,} bytes, more than the {most:,} that are read.")
     with opened() as file:
-        data = bytes(file.read(size + 1))
-    if len(data) != size:
-        raise ValueError(f"{name} in {source.name} is longer than it says: it is refused.")
-    return data
+        return bytes(file.read(size))
 
 
-def _check_header(files: Files, source: Path) -> None:
-    """ValueError unless the weights begin with a header whose tensors fill the rest of the file."""
-    size, opened = files[WEIGHTS]
-    with opened() as file:
-        length = int.from_bytes(file.read(8), "little")
-        header = _json_object(file.read(length), WEIGHTS) if 2 <= length <= min(MOST_HEADER, size) else {}
-    try:
-        end = max(
-            (tensor["data_offsets"][1] for name, tensor in header.items() if name != "__metadata__"),
-            default=0,
-        )
-    except (LookupError, TypeError):
-        end = None
-    if end != size - 8 - length:
-        raise ValueError(f"{WEIGHTS} in {source.name} is not a safetensors file: export the adapter again.")
-
-
-def _json_object(data: bytes, name: str = CONFIG) -> dict[str, Any]:
+def _json_object(data: bytes) -> dict[str, Any]:
     try:
         value = json.loads(data)
         assert isinstance(value, dict)
         return value
     except (ValueError, AssertionError, RecursionError):
-        raise ValueError(f"{name} is not a JSON object: export the adapter again.") from None
+        raise ValueError(f"{CONFIG} is not a JSON object: export the adapter again.") from None
 
 
 def _check_config(config: Mapping[str, Any]) -> tuple[int, float]:

@@ -170,6 +170,11 @@ class _Numbers:
             raise ValueError(f"it gives {self.header.architecture}.{key} as {clean(value, 40)}")
         return float(value)
 
+    def unless_off(self, key: str, otherwise: float | None = None) -> float | None:
+        """As `real`; None for 0, which switches it off."""
+        value = self.header.metadata.get(f"{self.header.architecture}.{key}", otherwise)
+        return None if _says_nothing(value) else self.real(key, otherwise)
+
     def whole(self, key: str, otherwise: int | None = None) -> int:
         if (value := self.real(key, otherwise, MOST)) != int(value):
             raise ValueError(f"it gives {self.header.architecture}.{key} as {value}")
@@ -180,10 +185,8 @@ def _config(header: Header, architecture: Architecture) -> dict[str, Any]:
     """The options of `transformers`' configuration class."""
     prefix, numbers = header.architecture, _Numbers(header)
     whole, real = numbers.whole, numbers.real
-    if (
-        header.number(f"{prefix}.expert_count", 0)
-        or header.metadata.get(f"{prefix}.attention.causal") is False
-    ):
+    experts, causal = (header.metadata.get(f"{prefix}.{key}") for key in ("expert_count", "attention.causal"))
+    if not _says_nothing(experts) or (causal is not None and _says_nothing(causal)):
         raise ModelError(
             f"{header.name} is a mixture of experts or an encoder, which are not read here; choose a plain"
             " language model"
@@ -233,10 +236,9 @@ def _own_options(
         largest = layers == (46 if model_type == "gemma2" else 62)
         own["query_pre_attn_scalar"] = per_head if largest else options["head_dim"]
         softcap = 30.0 if model_type == "gemma2" else None
-        # 0 is off
-        own["final_logit_softcapping"] = header.number(f"{prefix}.final_logit_softcapping", softcap) or None
+        own["final_logit_softcapping"] = numbers.unless_off("final_logit_softcapping", softcap)
     if model_type == "gemma2":
-        own["attn_logit_softcapping"] = header.number(f"{prefix}.attn_logit_softcapping", 50.0) or None
+        own["attn_logit_softcapping"] = numbers.unless_off("attn_logit_softcapping", 50.0)
     if model_type == "gemma3_text":
         local = {"rope_type": "default", "rope_theta": numbers.real("rope.freq_base_swa", 10_000.0)}
         own["rope_parameters"] = {"full_attention": options["rope_parameters"], "sliding_attention": local}
@@ -245,7 +247,8 @@ def _own_options(
         if np.any(np.asarray(pattern) != (6 if np.ndim(pattern) == 0 else np.arange(1, layers + 1) % 6 > 0)):
             raise _asks(header, key, pattern)
     if model_type == "phi3":
-        own["sliding_window"] = header.number(f"{prefix}.attention.sliding_window", 0) or None
+        off = numbers.unless_off("attention.sliding_window") is None
+        own["sliding_window"] = None if off else numbers.whole("attention.sliding_window")
     return own
 
 

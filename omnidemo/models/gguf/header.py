@@ -85,7 +85,8 @@ class Header:
         for name, tensor in self.tensors.items():
             if len(tensor.shape) > 1 and name not in ("token_embd.weight", "output.weight"):
                 shares[tensor.kind.name] = shares.get(tensor.kind.name, 0) + math.prod(tensor.shape)
-        named = _FILE_TYPES.get(self.number("general.file_type", -1), "")
+        kind = self.metadata.get("general.file_type")
+        named = _FILE_TYPES.get(kind, "") if isinstance(kind, int) else ""
         return named or max(
             shares, key=shares.__getitem__, default=next(iter(self.tensors.values())).kind.name
         )
@@ -94,11 +95,6 @@ class Header:
         """A text of the key-values; other values count as absent."""
         value = self.metadata.get(key, otherwise)
         return value if isinstance(value, str) else otherwise
-
-    def number(self, key: str, otherwise: Any) -> Any:
-        """A number of the key-values, likewise."""
-        value = self.metadata.get(key, otherwise)
-        return value if isinstance(value, (int, float)) and not isinstance(value, bool) else otherwise
 
 
 def read_header(path: Path) -> Header:
@@ -199,9 +195,15 @@ class _Walk:
         if not isinstance(step, int) or step < 1:
             raise ValueError(f"it gives general.alignment as {str(step)[:40]}")
         begin = -(-self.at // step) * step
-        return metadata, {
-            name: self.placed(name, number, begin, *described) for name, described in found.items()
-        }
+        tensors = {}
+        for name, (shape, kind, offset) in found.items():
+            size = math.prod(shape) // kind.numbers * kind.size
+            if (end := begin + offset + size) > len(self.memory):
+                raise ValueError(
+                    f"it is cut short: {name[:60]!r} ends at byte {end:,} of {len(self.memory):,}"
+                )
+            tensors[name] = TensorInfo(name, shape, kind, number, begin + offset, size)
+        return metadata, tensors
 
     def take(self, size: int) -> bytes:
         at, self.at = self.at, self.at + size
@@ -257,14 +259,6 @@ class _Walk:
         if not 1 <= len(shape) <= 4 or min(shape) < 1 or shape[0] % block.numbers:
             raise ValueError(f"it gives {name[:60]!r} the shape {str(shape)[:60]} in {block.name}")
         return shape[::-1], block, offset
-
-    def placed(
-        self, name: str, part: int, begin: int, shape: tuple[int, ...], kind: BlockType, offset: int
-    ) -> TensorInfo:
-        size = math.prod(shape) // kind.numbers * kind.size
-        if (end := begin + offset + size) > len(self.memory):
-            raise ValueError(f"it is cut short: {name[:60]!r} ends at byte {end:,} of {len(self.memory):,}")
-        return TensorInfo(name, shape, kind, part, begin + offset, size)
 
 
 def _fingerprint(path: Path, tensors: dict[str, TensorInfo]) -> str:

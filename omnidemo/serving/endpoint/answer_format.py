@@ -11,6 +11,7 @@ from typing import Any
 from omnidemo.core.answer_figures import Figure, figures_of
 from omnidemo.core.records import Generation, Part, Reading, Token
 from omnidemo.decoding.methods import METHODS
+from omnidemo.serving.endpoint.asked_form import ForcedCall
 from omnidemo.serving.endpoint.request_body import AnswerRequest, ChatRequest
 
 REASONS = {"end": "stop", "stop": "stop", "length": "length", "context": "length", "cancelled": "length"}
@@ -60,6 +61,7 @@ class AnswerFormat:
         self._asked, self._facts = asked, facts
         self._chat = isinstance(asked, ChatRequest)
         self._filter = StopFilter(asked.stop)
+        self._call = ForcedCall(asked.call) if asked.call is not None else None
         self._base: dict[str, Any] = {
             "id": f"{'chatcmpl' if self._chat else 'cmpl'}-{token_hex(12)}",
             "object": "",
@@ -71,9 +73,11 @@ class AnswerFormat:
 
     def whole(self, made: Generation) -> dict[str, Any]:
         text = self._filter.add(made.text) + self._filter.end()
-        message = {"role": "assistant", "content": text, "refusal": None}
+        message: dict[str, Any] = {"role": "assistant", "content": text, "refusal": None}
+        if self._call is not None:
+            message |= {"content": None, "tool_calls": [self._call.whole(text)]}
         said = {"message": message} if self._chat else {"text": text}
-        choice = {"index": 0, **said, "logprobs": None, "finish_reason": REASONS[made.finish_reason]}
+        choice = {"index": 0, **said, "logprobs": None, "finish_reason": self._reason(made)}
         own = self._own(made)
         if self._asked.omnidemo.token_sources:
             own["tokens"] = sources(token for done in made.rounds for token in done.tokens)
@@ -97,7 +101,7 @@ class AnswerFormat:
         """The last events: reason and figures, usage if requested, and DONE."""
         named = {"system_fingerprint": fingerprint(made)}
         own = {"omnidemo": self._own(made)}
-        events = self._event(self._filter.end(), REASONS[made.finish_reason], named | own)
+        events = self._event(self._filter.end(), self._reason(made), named | own)
         if self._usage:
             events += event(self._chunk() | {"choices": [], "usage": usage(made)} | named)
         return events + DONE
@@ -106,8 +110,12 @@ class AnswerFormat:
         said: dict[str, Any]
         if self._chat:
             said = {"delta": {"content": text} if text or reason is None else {}}
+            if self._call is not None:
+                called = self._call.delta(text)
+                said = {"delta": {"tool_calls": called} if called else {}}
             if self._first:
-                said["delta"] = {"role": "assistant", "content": text}
+                own = {"content": None, **said["delta"]} if self._call is not None else {"content": text}
+                said["delta"] = {"role": "assistant", **own}
         else:
             said = {"text": text}
         self._first = False
@@ -115,6 +123,11 @@ class AnswerFormat:
         return event(
             self._chunk() | {"choices": [choice]} | ({"usage": None} if self._usage else {}) | dict(more)
         )
+
+    def _reason(self, made: Generation) -> str:
+        """OpenAI says "stop" behind the call of a function that the client has named."""
+        called = self._call is not None and not self._call.named and made.finish_reason == "end"
+        return "tool_calls" if called else REASONS[made.finish_reason]
 
     def _chunk(self) -> dict[str, Any]:
         return self._base | {"object": "chat.completion.chunk" if self._chat else "text_completion"}

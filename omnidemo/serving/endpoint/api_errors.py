@@ -8,6 +8,7 @@ from typing import Any
 from starlette.responses import JSONResponse
 
 from omnidemo.core.private_folders import without_folders
+from omnidemo.models.answer_forms import FormError
 from omnidemo.pair.prompt_reader import TooLong
 from omnidemo.pair.remote.draft_checks import SessionGone
 from omnidemo.serving.pair_pool import Ending
@@ -73,7 +74,7 @@ def as_api_error(error: BaseException) -> ApiError:
         if isinstance(error, kind):
             return ApiError(status, said, code=code, headers=headers)
     if isinstance(error, ValueError) and not isinstance(error, UnicodeError):
-        return ApiError(400, said)
+        return ApiError(400, said, param="response_format" if isinstance(error, FormError) else None)
     if isinstance(error, (RuntimeError, OSError)) and not isinstance(
         error, (RecursionError, NotImplementedError)
     ):

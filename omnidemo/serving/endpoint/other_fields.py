@@ -14,8 +14,7 @@ from omnidemo.serving.endpoint.api_errors import ApiError
 
 # values that ask for nothing, which clients send by default, and the known fields with these
 NEUTRAL: tuple[tuple[tuple[Any, ...], str], ...] = (
-    ((), "audio prediction web_search_options guided_json guided_regex guided_choice guided_grammar"
-         " structured_outputs json_schema regex ebnf chat_template prompt_logprobs allowed_token_ids"
+    ((), "audio prediction web_search_options chat_template prompt_logprobs allowed_token_ids"
          " truncate_prompt_tokens samplers"),
     ((False,), "logprobs echo ignore_eos include_stop_str_in_output continue_final_message use_beam_search"),
     ((True,), "add_generation_prompt skip_special_tokens"),
@@ -23,11 +22,10 @@ NEUTRAL: tuple[tuple[tuple[Any, ...], str], ...] = (
            " xtc_probability"),
     ((1,), "n best_of length_penalty typical_p tfs_z"),
     ((-1,), "repeat_last_n"),
-    (("",), "suffix grammar"),
+    (("",), "suffix"),
     (([],), "tools functions stop_token_ids bad_words documents lora"),
     (({},), "logit_bias chat_template_kwargs"),
     (("none", "auto"), "tool_choice function_call"),
-    (({"type": "text"},), "response_format"),
     ((["text"],), "modalities"),
 )  # fmt: skip
 FIELDS = {name: neutral for neutral, names in NEUTRAL for name in names.split()}

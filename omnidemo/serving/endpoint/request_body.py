@@ -30,7 +30,7 @@ from omnidemo.core.config import (
     type_of,
 )
 from omnidemo.models.chat_template import text_of
-from omnidemo.serving.endpoint import other_fields
+from omnidemo.serving.endpoint import asked_form, other_fields
 from omnidemo.serving.endpoint.api_errors import ApiError
 from omnidemo.serving.endpoint.model_ids import ALIAS
 
@@ -159,6 +159,12 @@ class AnswerRequest(BaseModel):
     omnidemo: OwnOptions = OwnOptions()
     EXAMPLE: ClassVar = '{"model": "omnidemo", "prompt": "Once upon a time"}'
     _ignored: dict[str, str] = PrivateAttr(default_factory=dict)
+    _form: asked_form.AskedForm = PrivateAttr(default_factory=asked_form.AskedForm)
+
+    @property
+    def call(self) -> str | None:
+        """As `AskedForm.call`."""
+        return self._form.call
 
     @property
     def headers(self) -> dict[str, str]:
@@ -170,6 +176,7 @@ class AnswerRequest(BaseModel):
         """The options of the answer that the client has given."""
         values = {name: getattr(self, name) for name in shown_by("endpoint")}
         values |= {name: getattr(self.omnidemo, name) for name in shown_by("own")}
+        values |= {"form": self._form.form or None}
         optional = {name for name, field in GenerationConfig.model_fields.items() if field.default is None}
         return {name: value for name, value in values.items() if value not in (None, "") or name in optional}
 
@@ -211,8 +218,12 @@ def read(body: bytes, form: type[Asked]) -> Asked:
                 param=other,
             )
         given.pop(other, None)
+    wanted = asked_form.take(given, json.loads(body), issubclass(form, ChatRequest))
     other_fields.refuse(given)
     asked = checked(form, given, f"send an object such as {form.EXAMPLE}")
+    asked._form = wanted
+    if wanted.hint and isinstance(asked, ChatRequest):
+        asked.messages[-1].content += wanted.hint
     asked._ignored = other_fields.header_of_ignored(given, form)
     return asked
 

@@ -20,6 +20,7 @@ from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.quotas import Refused
 from omnidemo.storage.recorded_rounds import json_line, round_lines
 from omnidemo.ui import answer_lines, text
+from omnidemo.ui.answer_lines import UPDATE_SECONDS
 from omnidemo.ui.chat_request import Question, conversation, in_manner, read_line, read_options, with_help
 from omnidemo.ui.errors import ENGINE, report
 from omnidemo.ui.markdown_tree import LiveMarkdown
@@ -33,7 +34,6 @@ from omnidemo.ui.tabs.chat_controls import (
     privacy_switches,
 )
 
-UPDATE_SECONDS = 1 / 12  # at most this often to the browser
 MOST_KEYS = 400  # characters of the keys that a page asks about at once
 
 

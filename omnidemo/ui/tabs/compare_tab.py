@@ -27,7 +27,7 @@ from omnidemo.ui.shell import EXPERT, PRIVATE, QUIET, Shell, load_ready, script,
 # In this order from the top: what a newcomer wants to see is ticked at first.
 FIRST = (BASELINE, FRESH, TODAY)
 NO_FILE = "There is no file: none was chosen, or it was refused. Choose one, or take the prompts of a topic."
-UPDATE_SECONDS = 0.25  # at most this often to the browser while a batch runs
+BATCH_SECONDS = 0.25  # at most this often to the browser while a batch runs
 
 
 def _run(
@@ -79,7 +79,7 @@ def _run(
         }
         for comparison in services.compare(**asked, cancel=cancel, **options):
             view.add(comparison)
-            if view.single or time.monotonic() - shown_at >= UPDATE_SECONDS:
+            if view.single or time.monotonic() - shown_at >= BATCH_SECONDS:
                 shown_at = time.monotonic()
                 yield view.json("running"), gr.skip()
         end = "stopped" if cancel.is_set() else "done"

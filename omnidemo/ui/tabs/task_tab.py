@@ -43,10 +43,12 @@ def _answerer(services: PublicServices, running: Running) -> Any:
             load_ready(services, target, drafter, "Press again when it is ready.")
             head += "".join(json_line("input", text=one) for one in task.inputs(1, first=first))
             yield head
+            form = task_rows.form_of_task(task, services.settings.method)
             answers = services.repeat(
                 session=session, target=target, drafter=drafter, task=task, count=1, first=first,
                 cancel=running.start(session, run), keep=given.get("keep") is not False,
                 learn=given.get("learn") is not False and services.settings.training != "off",
+                **form,
             )  # fmt: skip
             for last in task_rows.stream(answers):
                 yield head + last
