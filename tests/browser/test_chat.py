@@ -121,6 +121,7 @@ def test_a_speed_is_said_to_be_measured_or_why_there_is_none(page: Page) -> None
         turn.answer.end.key ||= "k";
         omni.widgets.speeds().update(JSON.stringify({ [turn.answer.end.key]: found })); }"""
     said, figures = page.locator(".turn .said"), page.locator("#omni-answer .three")
+    verdict = page.locator(".turn .verdict")
     for found, words in (
         (None, "measuring the speed…"),
         ({"why": "newer answers came first"}, "no speed: newer"),
@@ -128,6 +129,7 @@ def test_a_speed_is_said_to_be_measured_or_why_there_is_none(page: Page) -> None
         page.evaluate(tell, found)
         expect(said).to_contain_text(f"({words}")
         expect(figures).to_contain_text(words)
+        expect(verdict).to_contain_text("measuring…" if found is None else words)
     page.reload()
     expect(said).to_contain_text("(no speed: newer answers came first)")
 

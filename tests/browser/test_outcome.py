@@ -424,3 +424,21 @@ def test_the_first_colours_are_explained_where_they_stand(browser: Browser, app:
         named = key.locator("span").evaluate_all("spans => spans.map(span => span.className).sort()")
         assert named == shown
         expect(key).to_have_text("guessed rightseveral guesses, one wordcopiedbig model’s own word")
+
+
+def test_a_question_asked_again_runs_beside_its_first_answer(browser: Browser, app: App) -> None:
+    with visitor(browser, app) as page:
+        ask(page, "Tell me a story about a heron and a lamp.")
+        first = page.evaluate(f"{LAST}.text")
+        steps = page.evaluate(f"{LAST}.rounds.length")
+        seed = page.evaluate(f"{LAST}.end.seed")
+        page.get_by_role("button", name="Ask it again").click()
+        said = page.locator(".turn .again")
+        expect(said).to_contain_text(f"Asked again: {steps} steps then, ")
+        assert page.evaluate(f"{LAST}.text") == first and page.evaluate(f"{LAST}.end.seed") == seed
+        assert page.evaluate(f"{LAST}.rounds.length") < steps, "memory has the whole answer"
+        expect(said).to_contain_text("now: it remembered what it had written")
+        expect(page.locator(".turn .again-bar i")).to_have_count(2)
+        expect(page.get_by_role("button", name="Ask it again")).to_have_count(0)
+        page.get_by_role("button", name="Version 2 of 2").click()
+        expect(page.locator(".turn .again")).to_have_count(0)  # the first answer

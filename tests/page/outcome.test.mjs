@@ -1,7 +1,7 @@
 // What guessing brought an answer, in words.
 import assert from "node:assert/strict";
 import test from "node:test";
-import { howFast, outcomeOf, speedNote, whySlower, wild } from "../../assets/ui/answer/outcome.js";
+import { howFast, outcomeOf, speedNote, verdictOf, whySlower, wild } from "../../assets/ui/answer/outcome.js";
 
 const figures = {
   tokens: 30,
@@ -95,4 +95,29 @@ test("a step that took longer is explained by the two figures", () => {
     "A step took as long as 2.0 steps without guessing: it checked up to 3 tokens at once, and guessing took 25 % of its time.",
   );
   assert.equal(whySlower({ ...answer, speed: { speedup: 4, low: 4, high: 4.1 } }), "");
+});
+
+test("one line says faster, slower, no gain or that it is being measured", () => {
+  const f = { ...figures, tokens: 700, block_efficiency: 2 };
+  const told = (speed, awaited, more = {}) => {
+    const { side, lead, words } = verdictOf({ figures: f, speed, ...more }, awaited);
+    return [side, `${lead} ${words}`];
+  };
+  assert.deepEqual(told({ speedup: 1.46, low: 1.4, high: 1.5 }), [
+    "faster",
+    "▲ 1.5 × as fast as without guessing (1.4–1.5 ×)",
+  ]);
+  assert.deepEqual(told({ speedup: 1.46, low: 1.46, high: 1.46, first: 200, tokens: 256 }), [
+    "faster",
+    "▲ 1.5 × as fast as without guessing, measured on 256 tokens from its middle",
+  ]);
+  assert.deepEqual(told({ speedup: 0.91, low: 0.88, high: 0.94 }), [
+    "slower",
+    "▼ 9 % slower than without guessing: this text is hard to guess (0.88–0.94 ×)",
+  ]);
+  assert.equal(told({ speedup: 1, low: 0.97, high: 1.04 })[0], "same");
+  assert.deepEqual([told(null, true)[0], told(null, false)[0]], ["measuring", "unknown"]);
+  assert.equal(told(null, false, { measuring: true })[0], "measuring");
+  assert.match(told({ why: "newer answers came first" }, true)[1], /^2\.00 tokens a step .*newer answers/);
+  assert.equal(verdictOf({ figures: { ...f, proposed: 0 } }).lead, "= No guesses");
 });

@@ -63,6 +63,42 @@ export const speedNote = ({ figures, speed, measuring }) => {
   return why ? `no speed: ${why}` : measuring ? "measuring the speed…" : "";
 };
 
+// The one line below an answer: {side: faster, slower, same, measuring, unknown, lead, words}. `awaited`: its speed is asked for.
+export const verdictOf = (answer, awaited = false) => {
+  const { figures: f, speed, measuring } = answer,
+    pace = howFast(speed, f.block_efficiency),
+    perStep = `${format(f.block_efficiency, "number")} tokens a step`;
+  if (!f.proposed) return { side: "same", lead: "= No guesses", words: "in this answer" };
+  if (!pace) {
+    if (!speed && (measuring || awaited))
+      return { side: "measuring", lead: "measuring…", words: `how much faster it was · ${perStep}` };
+    return {
+      side: "unknown",
+      lead: perStep,
+      words: `of the big model, ${speedNote(answer) || "speed not measured"}`,
+    };
+  }
+  const [low, high] = [speed.low, speed.high].map(one => Math.min(one, f.block_efficiency)),
+    spread = pace.spread ? ` (${range(low, high)})` : "",
+    stretch =
+      speed.tokens && speed.tokens < f.tokens
+        ? `, measured on ${plural(speed.tokens, "token")} from its middle`
+        : "";
+  if (pace.side > 0)
+    return {
+      side: "faster",
+      lead: `▲ ${pace.value} as fast`,
+      words: `as without guessing${spread}${stretch}`,
+    };
+  if (pace.side < 0)
+    return {
+      side: "slower",
+      lead: `▼ ${format(1 - speed.speedup, "percent")} slower`,
+      words: `than without guessing: this text is hard to guess${spread}${stretch}`,
+    };
+  return { side: "same", lead: "= No gain", words: `about as fast as without guessing${spread}${stretch}` };
+};
+
 // The seconds of an answer's rounds: drafting, verifying, and the rest.
 export const secondsOf = figures => ({
   draft_seconds: figures.draft_seconds || 0,

@@ -34,7 +34,8 @@ chat.busy = busy;
 chat.isLive = turn => turn === live;
 
 // ── requests ────────────────────────────────────────────────────────────────────────────────────────────────
-chat.ask = (text, former = null) => {
+// `former`: the turn that stood there; `first`: the one that is asked once more, with its seed.
+chat.ask = (text, former = null, first = null) => {
   if (!text.trim() || busy() || !pair.ready || !trigger) return false; // busy until the server's stream is closed: it takes one request per page
   if (chat.turns.includes(editing)) leaveEdit(); // this is another question
   const turn = {
@@ -43,6 +44,8 @@ chat.ask = (text, former = null) => {
     system: whole(chat.now.system),
     answer: newAnswer(),
     state: "waiting",
+    here: true, // written since the page was opened
+    first,
     versions: former?.versions ?? [],
   };
   turn.versions.push(turn);
@@ -77,7 +80,8 @@ chat.question = (names, values) => {
   const [target, drafter] = pair.names ?? [big, small],
     { user: message = "", system = "", run = "" } = live ?? {};
   const asked = { message, history: chat.before(live), system, session: session(), run },
-    changed = { ...options, ...manner.changed(target) };
+    seed = live?.first?.answer.end?.seed,
+    changed = { ...options, ...manner.changed(target), ...(seed == null ? {} : { seed: String(seed) }) };
   return { ...asked, target, drafter, line, learn, keep, likely, options: changed };
 };
 chat.current = () => [session(), live?.run ?? ""];
@@ -189,6 +193,12 @@ chat.again = turn => {
   leaveEdit();
   dropFrom(turn);
   chat.ask(turn.user, turn);
+};
+chat.repeat = turn => {
+  if (busy() || !pair.ready) return;
+  leaveEdit();
+  dropFrom(turn);
+  chat.ask(turn.user, turn, turn);
 };
 // A turn that was asked anew keeps what stood there before: `versions`, the oldest first. Shows the one before.
 chat.former = turn => {

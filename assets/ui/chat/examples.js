@@ -3,7 +3,7 @@ import { colourKey } from "../answer/tokens.js";
 import { chat } from "./chat.js";
 import { clickable, el } from "../shared/dom.js";
 import { labels } from "../shared/labels.js";
-import { followLink } from "../shared/places.js";
+import { followLink, goTo } from "../shared/places.js";
 
 let list = [],
   place = null;
@@ -34,6 +34,15 @@ const draw = () => {
     el("h2", labels.subtitle),
     el("p.demo.toks", { "aria-hidden": "true" }, tokens.map(span)),
     colourKey(tokens),
+    clickable(
+      "first-task",
+      [
+        el("b", "Ten orders into JSON: watch it get faster"),
+        el("span", "One task, ten inputs: see what it remembers from answer to answer"),
+      ],
+      () => goTo("same-task"),
+    ),
+    el("span.small", "Or ask something:"),
     el(
       "div.cards",
       list.map(one => button(one, "card")),

@@ -6,10 +6,14 @@ import { widgets } from "../shared/widgets.js";
 // The server says it of the newest answers, by their keys, as soon as it knows; or why it will not know; or null while it measures.
 const ASKED = 3;
 export const speeds = {
-  wanted: () =>
+  asked: () =>
     chat.turns
       .filter(({ answer }) => answer.end?.key && answer.figures?.proposed && !answer.speed)
-      .slice(-ASKED)
+      .slice(-ASKED),
+  wanted: turn => speeds.asked().includes(turn),
+  keys: () =>
+    speeds
+      .asked()
       .map(turn => turn.answer.end.key)
       .join(" "),
 };

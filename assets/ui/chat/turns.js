@@ -1,9 +1,11 @@
 // A question and its answer on the page: the answer as Markdown and as coloured tokens, what became of it, its figures and buttons. And how
 // much of the model's window the chat takes.
-import { outcomeOf, whySlower } from "../answer/outcome.js";
+import { outcomeOf, verdictOf, whySlower } from "../answer/outcome.js";
 import { tokenSpan, tokensBox, watchTokens } from "../answer/tokens.js";
 import { chat } from "./chat.js";
 import { examples } from "./examples.js";
+import { askAgain, ghost, sameAgain } from "./ghost.js";
+import { speeds } from "./speeds.js";
 import { replay } from "../replay/replay.js";
 import { copyButton } from "../shared/copy.js";
 import { clickable, counted, dots, el, fill, makeMeter } from "../shared/dom.js";
@@ -30,6 +32,7 @@ chat.draw = turn => {
     tokens,
     text: el("div.md"),
     counter: el("p.counter", { hidden: true }),
+    ghost: turn.first ? ghost(turn) : null,
     status: el("div.status"),
     foot: el("div.foot"),
     who: el("span.who", "Model"),
@@ -49,6 +52,7 @@ chat.draw = turn => {
       turn.parts.text,
       tokens,
       turn.parts.counter,
+      turn.parts.ghost?.node ?? "",
       turn.parts.status,
       turn.parts.foot,
     ),
@@ -69,11 +73,12 @@ chat.append = (turn, lines) => {
   chat.drawText(turn);
 };
 // What guessing brings, beside the text from its first token on: each round is a step of the big model.
-const drawCounter = ({ parts: { counter }, answer: { tokens, rounds } }) => {
+const drawCounter = ({ parts: { counter, ghost }, answer: { tokens, rounds } }) => {
   const steps = rounds.length,
     written = tokens.reduce((sum, line) => sum + (line.k === "t"), 0);
   counter.hidden = !steps;
   fill(counter, counted(steps, written));
+  ghost?.draw(written);
 };
 // Only what is seen is kept up to date.
 chat.drawText = turn => {
@@ -144,7 +149,14 @@ const former = turn => {
 chat.tell = turn => {
   const outcome = outcomeOf(turn.answer),
     why = whySlower(turn.answer),
-    said = turn.parts.foot.querySelector(".said");
+    { foot } = turn.parts,
+    said = foot.querySelector(".said"),
+    verdict = foot.querySelector(".verdict");
+  if (verdict) {
+    const { side, lead, words } = verdictOf(turn.answer, turn.here && speeds.wanted(turn));
+    verdict.className = `verdict ${side}`;
+    fill(verdict, el("b", lead), words && ` ${words}`);
+  }
   if (outcome && said)
     fill(said, outcome[0] && el("b", outcome[0]), outcome[1], why && el("span.why", ` ${why}`));
 };
@@ -169,10 +181,17 @@ chat.foot = turn => {
   const button = (title, act) => last && clickable("link last", title, () => act(turn));
   fill(
     foot,
-    outcomeOf(turn.answer) && el("p.said"),
-    facts,
+    outcomeOf(turn.answer) && el("p.verdict", { role: "status" }),
+    turn.first && figures && el("p.again", sameAgain(turn)),
+    el(
+      "details.whence",
+      el("summary", outcomeOf(turn.answer) ? "Why?" : "Facts"),
+      outcomeOf(turn.answer) && el("p.said"),
+      facts,
+    ),
     el(
       "span.acts",
+      last && askAgain(turn),
       replay.buttons(turn),
       text && copyButton(() => text),
       named && copyButton(() => linkTo(`example-${named}`), "Link", "Copy a link to this example"),

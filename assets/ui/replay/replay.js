@@ -5,8 +5,6 @@ import { chat } from "../chat/chat.js";
 import { setSpeed } from "../chat/speeds.js";
 import { calm, clickable, closesBeside, el, fill, icon, picture } from "../shared/dom.js";
 import { format } from "../shared/format.js";
-import { goTo } from "../shared/places.js";
-import { load, save } from "../shared/storage.js";
 import { widgets } from "../shared/widgets.js";
 
 export const replay = { views: {} };
@@ -108,31 +106,20 @@ const views = {
 };
 replay.drafts = turn =>
   turn.answer.tokens.some(line => line.k === "x" || (line.s !== "plain" && line.k === "t"));
-const forgetHint = () => {
-  save("raced", true);
-  document.querySelectorAll(".replay-hint, .task-hint").forEach(node => node.remove());
-  document.querySelectorAll(".replay-button.hint").forEach(node => node.classList.remove("hint"));
-};
 replay.buttons = turn => {
   const bar = el("span.replay-bar");
   if (!turn.answer.rounds.length || !(turn.answer.end || turn.state === "done")) return bar;
-  const first =
-    chat.turns[0] === turn && chat.turns.length === 1 && !load("raced", false) && replay.drafts(turn);
   for (const mode of ["race", "slow"]) {
     const [name, title, path] = views[mode];
     const open = event => {
       event.stopPropagation();
       replay.open(mode, turn);
     };
-    const cls = `replay-button ${mode}${mode === "race" && first ? " hint" : ""}`;
+    const cls = `replay-button ${mode}`;
     bar.append(clickable(cls, [picture(path, `pic ${mode}`), name], open, { title }));
   }
-  if (first) {
-    bar.prepend(el("span.replay-hint", "Was guessing worth it? Watch the race of this answer:"));
-    const ten = clickable("link", "the same task ten times", () => goTo("same-task"));
-    bar.append(el("span.task-hint", "Do the guesses get better? Let it do ", ten, "."));
-    replay.plain(turn).catch(() => {}); // so that it can start at once
-  } else if (chat.turns.length > 1) forgetHint(); // it is for a visitor's very first answer
+  // The race of a first answer can start at once.
+  if (chat.turns.length === 1 && turn.here && replay.drafts(turn)) replay.plain(turn).catch(() => {});
   return bar;
 };
 
@@ -356,7 +343,6 @@ replay.open = (wanted, turn) => {
   }
   mode = wanted;
   of = turn;
-  if (wanted === "race") forgetHint();
   parts.title.textContent = views[wanted][0];
   const modes = turn.answer && !turn.recalled ? ["slow", "race"] : [];
   const tab = name => {

@@ -222,7 +222,7 @@ def build(services: PublicServices, shell: Shell) -> None:
     running.stopped_by(page.halt, [shell.session, run], script("() => page.chat.current()"), "stop")
     settings_panel.steer(services, shell, steering, "chat")
     shell.keep(prompts, lambda target: json.dumps(services.examples(target)), [shell.target], "prompts")
-    js = "(keys, seen) => [page.speeds.wanted(), seen]"
+    js = "(keys, seen) => [page.speeds.keys(), seen]"
     shell.keep(speeds, lambda keys: _speeds(services, keys), [keys], "speeds", js=js)
     _keep_notices(services, shell, notice)
     shell.keep(manner, lambda *pair: _shown_manner(services, *pair), [shell.target, shell.drafter], "manner")
