@@ -10,7 +10,8 @@ const FRAME = 60, // milliseconds
 const stepsOf = turn => turn.answer.rounds.length;
 // The chip below an answer that has not been asked again; nothing below others.
 export const askAgain = turn => {
-  const { end, text } = turn.answer,
+  const { end, meta, text } = turn.answer,
+    fixed = end?.seed != null || meta.temperature === 0, // so that the text comes again
     act = event => {
       event.stopPropagation();
       chat.repeat(turn);
@@ -19,7 +20,8 @@ export const askAgain = turn => {
   return (
     !turn.first &&
     text &&
-    end?.seed != null &&
+    fixed &&
+    end &&
     end.finish !== "cancelled" &&
     stepsOf(turn) >= WORTH &&
     clickable("replay-button hint last", "↻ Ask it again", act, { title })
