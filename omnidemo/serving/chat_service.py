@@ -1,4 +1,4 @@
-"""Answers for page, endpoint and MCP tools: chats, played traffic, comparisons."""
+"""Answers for page, endpoint and MCP tools: chats and comparisons."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from omnidemo.core.config.answer_options import Policy
 from omnidemo.core.metrics import measure
 from omnidemo.core.records import Generation, Part, Prompt, Reading, Round
 from omnidemo.decoding.methods import make_method
-from omnidemo.learning.lines import sample_prompts
 from omnidemo.learning.lines.line_names import AUTO
 from omnidemo.learning.lines.router import DEFAULT, Route
 from omnidemo.learning.lines.session_routes import SessionRoutes
@@ -32,9 +31,8 @@ from omnidemo.serving.speed import Speeds
 from omnidemo.storage.request_rows import RequestRecord
 from omnidemo.storage.store import Store
 from omnidemo.storage.tables import utc
-from omnidemo.storage.visitors import TRAFFIC
 
-LEARN_SECONDS = 8.0  # longest pause between two requests of played traffic
+LEARN_SECONDS = 8.0  # longest pause between two answers of a task
 COMMIT_SECONDS = 15.0  # longest wait for the row of an answer, which takes milliseconds
 STOP_SECONDS = 1.0  # the same for a stopped answer: the page gives up a stop after three seconds
 NOTED = tuple(shown_by("history"))
@@ -88,7 +86,7 @@ class ChatService:
         self, *, session: str, target: str, drafter: str, messages: Sequence[Mapping[str, str]],
         raw: bool = False, control_tokens: bool = False, keep: bool = True,
         cancel: threading.Event | None = None, kind: Kind = "chat", domain: str | None = None,
-        topic: str | None = None, watch: Callable[[Pair, GenerationConfig, Prompt], object] | None = None,
+        watch: Callable[[Pair, GenerationConfig, Prompt], object] | None = None,
         **options: Any,
     ) -> Iterator[Part]:  # fmt: skip
         """Yield a `Reading` for each piece of a long prompt, then the rounds, then the `Generation`, of a
@@ -103,7 +101,7 @@ class ChatService:
         prompt where they have none (`newest`).
         raw: continue the text of the last message without a chat template. control_tokens: names of control
         tokens in that text are read as control tokens.
-        topic: the topic of the prompt; None: the router labels it. watch: called just before the answer.
+        watch: called just before the answer.
         """
         usual = self._pool.settings.drafting
         options |= {name: value for name, value in usual.items() if options.get(name) is None}
@@ -117,8 +115,6 @@ class ChatService:
         with self._pool.using(target, drafter) as (pair, lines):
             request.options = asked = asked.in_manner(pair.target.manner).seeded()
             route = self._adaptation.choose(lines, domain, messages)
-            if topic is not None:
-                route = replace(route, topic=topic, topic_why=f"Sample prompts of the topic “{topic}”.")
             self._routes.note(session, route)
             if request.cancelled():  # before it began: there is nothing to record
                 name, none = make_method(asked.method, pair.map).name, measure((), None)
@@ -171,36 +167,6 @@ class ChatService:
         after = self._pool.conditions(*names)  # they change where the kernels were compiled meanwhile
         return replace(made, conditions=before if after == before else f"{before}-then-{after}")
 
-    def play(
-        self, *, session: str, target: str, drafter: str, topic: str, count: int, seed: int = 0,
-        learn: bool = True, cancel: threading.Event | None = None, domain: str | None = None,
-        **options: Any,
-    ) -> Iterator[tuple[int, str, Generation]]:  # fmt: skip
-        """Answer `count` sample prompts of a topic, one after another; yields (index, prompt, generation).
-
-        domain: as in `chat`, but "auto" means the line of the topic's name. The router learns the topic of
-        each prompt, or the name of another shared line. The requests have a session of their own, because no
-        visitor wrote them and no opt-out applies. options: those of `chat`.
-        """
-        chosen = self._chosen(domain)
-        line = topic if chosen == AUTO else chosen
-        options["max_new_tokens"] = options.get("max_new_tokens") or self._pool.settings.max_new_tokens
-        for index, prompt in enumerate(sample_prompts.sample(topic, count, seed, "train")):
-            if cancel is not None and cancel.is_set():
-                return
-            # Read to its end, which releases line and pair: the caller may stop iterating after any prompt.
-            *_, made = self.chat(
-                session=f"{session}{TRAFFIC}",
-                target=target,
-                drafter=drafter,
-                messages=[{"role": "user", "content": prompt}],
-                learn=learn, cancel=cancel, kind="traffic", domain=line, topic=topic, **options,
-            )  # fmt: skip
-            assert isinstance(made, Generation)
-            yield index, prompt, made
-            if learn and line == DEFAULT:
-                self._adaptation.teach(prompt, topic)
-
     def let_learn(
         self, target: str, drafter: str, domain: str, cancel: threading.Event | None = None,
         topic: str = "", longest: float = LEARN_SECONDS,
@@ -241,10 +207,6 @@ class ChatService:
                 **drafting,
                 **sampling,
             )  # fmt: skip
-
-    def following(self, session: str) -> Route | None:
-        """Line and topic of the session's newest question or played prompt; None where none is known."""
-        return self._routes.newest(session)
 
     def routed(self, session: str) -> Route | None:
         """The line of the session's newest question, and why; None where none is known."""

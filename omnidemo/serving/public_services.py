@@ -239,25 +239,6 @@ class PublicServices:
         self._shorten(options, max(LONGEST_ANSWER, self._services.settings.max_new_tokens))
         return self._counted(visitor, self._services.chat(session=visitor.own, domain=visitor.own, **options))
 
-    def play(
-        self, *, session: str = "api", domain: str | None = None, count: int, **options: Any
-    ) -> Iterator[tuple[int, str, Generation]]:
-        """Each prompt counts as an answer of the visitor when it begins; playing ends with the quota."""
-        visitor = self._visitor()
-        if visitor is None:
-            name = self.caller_name or session
-            yield from self._services.play(session=name, domain=domain, count=count, **options)
-            return
-        self._begin(visitor)
-        played = self._services.play(session=visitor.own, domain=visitor.own, count=count, **options)
-        for index, prompt, generation in played:
-            left = self.quotas.spend(visitor.name, len(generation.token_ids))
-            yield index, prompt, replace(generation, domain=DEFAULT)
-            if not left:
-                return
-            if index + 1 < count:
-                self._begin(visitor)
-
     def repeat(
         self, *, session: str = "api", domain: str | None = None, count: int = 10, first: int = 0,
         **options: Any,
@@ -321,11 +302,6 @@ class PublicServices:
         return made
 
     # Where questions went. A visitor sees their own session, and their own line as the default one.
-
-    def following(self, session: str) -> Route | None:
-        own = self.own
-        route = self._services.following(own or self.caller_name or session)
-        return replace(route, domain=DEFAULT) if route and own else route
 
     def routed(self, session: str) -> Route | None:
         visitor = self._visitor()

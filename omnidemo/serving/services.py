@@ -96,11 +96,9 @@ class Services:
         self.conditions = pool.conditions
 
         self.chat = chats.chat
-        self.play = chats.play
         self.repeat = self._repeated.repeat
         self.compare = chats.compare
         self.let_learn = chats.let_learn
-        self.following = chats.following
         self.pace_of = chats.pace_of
         self.routed = chats.routed
         self.forget_asked = chats.forget

@@ -12,7 +12,7 @@ from omnidemo.models.adapters.adapter_state import AdapterVersion
 from omnidemo.serving.quotas import Refused
 from omnidemo.storage.database import StoreStatus
 from omnidemo.storage.store import Store
-from omnidemo.storage.visitors import Caller, sessions_of
+from omnidemo.storage.visitors import Caller
 
 
 class VisitorStore:
@@ -30,7 +30,7 @@ class VisitorStore:
         return [row | {"domain": DEFAULT} for row in rows]
 
     def curve(self, target: str, drafter: str, limit: int | None = 1000) -> list[dict[str, Any]]:
-        rows = self._store.curve(target, drafter, limit, sessions=sessions_of(self._visitor.own))
+        rows = self._store.curve(target, drafter, limit, session=self._visitor.own)
         return [row | {"domain": DEFAULT} for row in rows]
 
     def steps(

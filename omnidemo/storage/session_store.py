@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, 
 from omnidemo.storage.database import Rows
 from omnidemo.storage.line_store import LineStore
 from omnidemo.storage.tables import KEYS, REQUESTS, SESSIONS, utc
-from omnidemo.storage.visitors import OWN, TRAFFIC, owned, sessions_of
+from omnidemo.storage.visitors import OWN, owned
 
 T = TypeVar("T")
 ANSWER_SECONDS = 10.0  # longest wait for the result of a write
@@ -60,9 +60,8 @@ class SessionStore(LineStore):
 
     def forget_visitor(self, name: str) -> int:
         """Delete the sessions and requests of a visitor of a public app; the number of deleted requests."""
-        own = sessions_of(name)
-        self._private.difference_update(own)
-        return self._forget(own)
+        self._private.discard(name)
+        return self._forget([name])
 
     def _forget(self, sessions: Sequence[str], *which: ColumnElement[bool]) -> int:
         def write(connection: Connection) -> int:
@@ -100,11 +99,9 @@ class SessionStore(LineStore):
             gone = connection.execute(
                 delete(REQUESTS).where(visitors, REQUESTS.c.created_at < before)
             ).rowcount
-            counted = select(func.replace(REQUESTS.c.session_id, TRAFFIC, "").label("visitor")).where(
-                visitors
-            )
-            for visitor in connection.scalars(counted.group_by("visitor").having(func.count() > each)).all():
-                gone += _keep_newest(connection, REQUESTS.c.session_id.in_(sessions_of(visitor)), each)
+            counted = select(REQUESTS.c.session_id).where(visitors).group_by(REQUESTS.c.session_id)
+            for visitor in connection.scalars(counted.having(func.count() > each)).all():
+                gone += _keep_newest(connection, REQUESTS.c.session_id == visitor, each)
             gone += _keep_newest(connection, visitors, together)
             full = select(REQUESTS.c.id).where(REQUESTS.c.session_id == SESSIONS.c.id).exists()
             old = (SESSIONS.c.id.startswith(OWN, autoescape=True), SESSIONS.c.created_at < before)

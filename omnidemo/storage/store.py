@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -115,18 +115,16 @@ class Store(SessionStore):
 
         return answer_of(self.submit(write)) or 0
 
-    def curve(
-        self, target: str, drafter: str, limit: int | None = 1000, sessions: Sequence[str] | None = None
-    ) -> Rows:
-        """The newest `limit` requests of a pair (only of these `sessions`), oldest first, with CURVE and:
+    def curve(self, target: str, drafter: str, limit: int | None = 1000, session: str | None = None) -> Rows:
+        """The newest `limit` requests of a pair (only of this session), oldest first, with CURVE and:
         `index`, from 1 over the line's stored requests; `draft_length`, mean drafter tokens per round;
         `accepted`, `copied_earlier` and `forced` of `metrics.py`; `policy`, the draft policy, with
         `copying` where it was on; `temperature`."""
         query = of_pair(
             REQUESTS, target, drafter, *(REQUESTS.c[name] for name in ("id", *CURVE, "metrics", "settings"))
         )
-        if sessions is not None:
-            query = query.where(REQUESTS.c.session_id.in_(sessions))
+        if session is not None:
+            query = query.where(REQUESTS.c.session_id == session)
 
         def read(connection: Connection) -> Rows:
             lines = query.subquery().c.domain

@@ -11,7 +11,6 @@ from typing import Any
 import sqlalchemy as sa
 
 from omnidemo.storage.postgres import Words
-from omnidemo.storage.visitors import sessions_of
 
 METADATA = sa.MetaData()  # must equal what the migrations build (a test compares them)
 
@@ -229,12 +228,8 @@ def requests_query(**filters: str | int | None) -> sa.Select[Any]:
 def conditions(
     columns: Mapping[str, Any], filters: Mapping[str, str | int | None]
 ) -> list[sa.ColumnElement[bool]]:
-    """The conditions of filters; None filters nothing. A session includes the sample prompts played in it."""
-    wanted = {name: value for name, value in filters.items() if value is not None}
-    return [
-        columns[name].in_(sessions_of(str(value))) if name == "session" else columns[name] == value
-        for name, value in wanted.items()
-    ]
+    """The conditions of filters; None filters nothing."""
+    return [columns[name] == value for name, value in filters.items() if value is not None]
 
 
 def columns_of(table: sa.Table, *hidden: str) -> list[sa.Column[Any]]:

@@ -18,7 +18,6 @@ from omnidemo.core.config import Settings
 
 log = logging.getLogger(__name__)
 OWN = "~visitor-"  # prefix of visitors' sessions and adapter lines in a public app
-TRAFFIC = " traffic"  # suffix of the session of played sample prompts
 KEY = "visitors.key"  # in the storage folder
 KEY_BYTES, ID_BYTES, SIGN_BYTES, NAME_BYTES = 32, 16, 16, 12
 FORM = re.compile(rf"([0-9a-f]{{{2 * ID_BYTES}}})\.([0-9a-f]{{{2 * SIGN_BYTES}}})")
@@ -126,11 +125,6 @@ def _write_key(file: Path, key: bytes) -> None:
 def owned(name: str) -> bool:
     """Whether a session or an adapter line belongs to a visitor of a public app."""
     return name.startswith(OWN)
-
-
-def sessions_of(name: str) -> tuple[str, str]:
-    """The sessions of a visitor: chats, and played sample prompts."""
-    return name, f"{name}{TRAFFIC}"
 
 
 def is_loopback(host: str) -> bool:

@@ -70,10 +70,11 @@ def ready(services: Services) -> Pair:
 
 
 def learn(services: Services, count: int) -> None:
-    played = services.play(
-        session="test", target=TARGET, drafter=DRAFTER, topic=UNREAD, count=count, max_new_tokens=ANSWER
-    )
-    assert len(list(played)) == count  # each with the update that is due after it
+    for prompt in sample_prompts.sample(UNREAD, count, 0, "train"):  # each with the update due after it
+        messages = [{"role": "user", "content": prompt}]
+        list(services.chat(
+            session="test", target=TARGET, drafter=DRAFTER, messages=messages, max_new_tokens=ANSWER
+        ))  # fmt: skip
     services._adaptation._lines(TARGET, DRAFTER).measurer.settle()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -127,3 +128,18 @@ def test_a_visitor_has_a_line_of_their_own_and_a_quota(app: App) -> None:
         app.ask("a")
     with pytest.raises(Refused, match="You have had 9 answers"):
         run(app.front, app.pair, count=1)
+
+
+def test_a_line_is_in_use_with_each_answer_of_a_task(app: App) -> None:
+    app.who = Caller("a")
+    target, drafter = app.pair
+    answers = app.front.repeat(target=target, drafter=drafter, task=LINES, count=3, **SHORT)
+    next(part for part in answers if isinstance(part, Repeated))
+    app.services.visitor_lines._used[OWN + "a"] -= 3500
+    next(part for part in answers if isinstance(part, Repeated))
+    assert app.services.visitor_lines._used[OWN + "a"] > time.time() - 60
+    assert app.front.quotas._known["a"].requests == 2
+    with pytest.raises(Refused, match="still being written"):
+        app.front.forget("a")
+    answers.close()  # type: ignore[attr-defined]
+    assert "Deleted: 2 requests" in app.front.forget("a")

@@ -199,29 +199,17 @@ def test_a_chat_that_says_nothing_is_written_recorded_and_learned_from_in_the_ta
     _, own = chat(services, models, seed=1, **nothing)
     _, given = chat(services, models, seed=1, **MANNER.options)
     chat(services, models, seed=1, **nothing | {"temperature": 0.0, "top_k": 0})
-    list(
-        services.play(
-            session="s",
-            target=models[0],
-            drafter=models[1],
-            topic="maths",
-            count=1,
-            method="ngram-exact",
-            max_new_tokens=8,
-        )
-    )
     assert own.token_ids == given.token_ids and services.manner(*models) == MANNER and services.store.flush()
     rows = [row["settings"] for row in reversed(services.store.requests())]
     assert {row["conditions"] for row in rows} == {own.conditions} == {services.conditions(*models)}
     assert [{name: row[name] for name in SAMPLING} for row in rows] == [
-        MANNER.options, MANNER.options, MANNER.options | {"temperature": 0.0, "top_k": 0}, MANNER.options
+        MANNER.options, MANNER.options, MANNER.options | {"temperature": 0.0, "top_k": 0}
     ]  # fmt: skip
-    assert [trace.temperature for trace in traces] == [0.7, 0.7, 0.0, 0.7]
+    assert [trace.temperature for trace in traces] == [0.7, 0.7, 0.0]
     assert [row["temperature"] for row in services.store.curve(*models)] == [
         0.7,
         0.7,
         0.0,
-        0.7,
     ], "figures are compared among equals"
 
 
@@ -698,7 +686,7 @@ def test_who_opted_out_teaches_neither_line_nor_router(services: Services, model
 
 def test_every_answer_has_a_topic_and_the_line_stays_one(services: Services, models: tuple[str, str]) -> None:
     ready(services, models)
-    assert services.following("s") is None
+    assert services.routed("s") is None
     _, last = chat(services, models, "Write a Python function that doubles a number.")
     route = services.routed("s")
     assert (
@@ -709,16 +697,10 @@ def test_every_answer_has_a_topic_and_the_line_stays_one(services: Services, mod
     )
     chat(services, models, "zzz qqq")
     assert (other := services.routed("s")) is not None and other.topic == "other"
-    played = services.play(
-        session="s", target=models[0], drafter=models[1], topic="howto", count=1, max_new_tokens=8
-    )
-    assert [made.domain for *_, made in played] == ["default"]
-    following = services.following("s")  # what was taught last, by the same visitor
-    assert following is not None and (following.topic, following.domain) == ("howto", "default")
     assert services.store.flush()
     rows = services.store.requests()[::-1]
-    assert [row["topic"] for row in rows] == ["code", "other", "howto"]
-    assert [row["topic"] for row in services.store.curve(*models)] == ["code", "other", "howto"]
+    assert [row["topic"] for row in rows] == ["code", "other"]
+    assert [row["topic"] for row in services.store.curve(*models)] == ["code", "other"]
     assert all(
         row["policy"].startswith("cost") and row["temperature"] == 0.0
         for row in services.store.curve(*models)
@@ -760,27 +742,6 @@ def test_the_reason_of_a_route_is_not_kept_where_prompts_are_not(
         assert row["prompt"] is None and row["settings"]["route_why"] is None
     finally:
         services.close()
-
-
-def test_played_traffic_teaches_its_topic_and_goes_to_its_line_where_prompts_choose(
-    services: Services, models: tuple[str, str]
-) -> None:
-    ready(services, models)
-    played = {
-        "session": "s",
-        "target": models[0],
-        "drafter": models[1],
-        "topic": "maths",
-        "max_new_tokens": 8,
-    }
-    assert [made.domain for _, _, made in services.play(count=2, **played)] == ["default"] * 2  # type: ignore[arg-type]
-    assert (
-        "sample prompts" not in services._adaptation.router.route("how many apples are left?").why
-    )  # it was taught
-    services.configure(domain="auto")
-    assert [made.domain for _, _, made in services.play(count=2, **played)] == ["maths"] * 2  # type: ignore[arg-type]
-    assert services.trainer(*models, "maths").version == 1
-    assert [made.domain for _, _, made in services.play(count=1, domain="mine", **played)] == ["mine"]  # type: ignore[arg-type]
 
 
 def test_a_router_that_fails_stops_no_answer(

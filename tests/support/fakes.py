@@ -550,9 +550,6 @@ class FakeServices:
     def let_learn(self, target: str, drafter: str, domain: str, cancel: Any = None, topic: str = "") -> None:
         pass
 
-    def following(self, session: str) -> Route | None:
-        return self.newest
-
     def speeds_of(self, keys: Sequence[str]) -> dict[str, Speed | str | None]:
         return {}
 
@@ -673,9 +670,6 @@ class FakeServices:
             )
         self.store.newest[domain] = self.versions[domain] = self.store.newest.get(domain, 6) + 1
         return self.versions[domain]
-
-    def play(self, **more: Any) -> Iterator[Any]:
-        yield from ()
 
     def close(self) -> None:
         pass

@@ -6,7 +6,6 @@ import threading
 from collections import OrderedDict
 
 from omnidemo.learning.lines.router import Route
-from omnidemo.storage.visitors import sessions_of
 
 SESSIONS_KNOWN = 256  # sessions whose newest route is remembered
 
@@ -28,14 +27,7 @@ class SessionRoutes:
     def of(self, session: str) -> Route | None:
         return self._routes.get(session)
 
-    def newest(self, session: str) -> Route | None:
-        """The route of the session's newest question or played prompt."""
-        names = sessions_of(session)
-        with self._lock:
-            return next((route for name, route in reversed(self._routes.items()) if name in names), None)
-
     def forget(self, session: str) -> None:
         """Forget a session's routes, whose reasons quote its prompts."""
         with self._lock:
-            for name in sessions_of(session):
-                self._routes.pop(name, None)
+            self._routes.pop(session, None)

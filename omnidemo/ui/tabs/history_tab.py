@@ -17,7 +17,7 @@ from omnidemo.decoding.methods import AUTO
 from omnidemo.models.catalogue import title_of
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.storage.recorded_rounds import finite
-from omnidemo.storage.visitors import is_public, sessions_of
+from omnidemo.storage.visitors import is_public
 from omnidemo.ui import downloads
 from omnidemo.ui.downloads import for_browser
 from omnidemo.ui.shell import PRIVATE, QUIET, Shell, script, widget
@@ -97,7 +97,7 @@ def delete(services: PublicServices, session: str, what: Mapping[str, Any]) -> s
     store = services.store
     if what.get("mine") or what.get("session"):
         wanted = str(what.get("session") or session)
-        gone = sum(store.delete_session(name) for name in sessions_of(wanted)) if wanted else 0
+        gone = store.delete_session(wanted) if wanted else 0
     else:
         asked = what.get("ids")
         ids = (
