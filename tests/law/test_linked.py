@@ -84,7 +84,7 @@ def written(
     state = begun(world, wire or Wire(world), world.prompt)
     plan = AnswerPlan(
         method, world.map, world.cache(), sampling, rng, Limits(count), DraftPolicy(budget),
-        backend=LinkedRounds(), copier=world.copier(state),
+        backend=LinkedRounds(), **world.sources(state),
     )  # fmt: skip
     return tuple(token.id for done in decode(state, plan) for token in done.tokens)
 

@@ -35,7 +35,7 @@ def rounds_of(
         state, policy = world.conversation(world.prompt), Copying(budget) if copied else DraftPolicy(budget)
         plan = AnswerPlan(
             TypicalAcceptance(), world.map, world.cache(), sampling, rng, Limits(50), policy,
-            copier=world.copier(state),
+            **world.sources(state),
         )  # fmt: skip
         found.append((rng, next(decode(state, plan))))
         return ()

@@ -189,6 +189,7 @@ def test_counts_and_live_figures_follow_the_definitions() -> None:
         "direct": 1,
         "ngram": 1,
         "copied": 0,
+        "forced": 0,
         "corrected": 1,
         "bonus": 1,
         "plain": 0,
