@@ -167,14 +167,11 @@ class ChatService:
         after = self._pool.conditions(*names)  # they change where the kernels were compiled meanwhile
         return replace(made, conditions=before if after == before else f"{before}-then-{after}")
 
-    def let_learn(
-        self, target: str, drafter: str, domain: str, cancel: threading.Event | None = None,
-        topic: str = "", longest: float = LEARN_SECONDS,
-    ) -> None:  # fmt: skip
+    def let_learn(self, target: str, drafter: str, domain: str, *, longest: float = LEARN_SECONDS) -> None:
         """Wait between two requests while a due update runs and its effect is measured, for at most `longest`
         seconds."""
         until = time.monotonic() + longest
-        while time.monotonic() < until and not (cancel is not None and cancel.is_set()):
+        while time.monotonic() < until:
             status = self._adaptation.trainer(target, drafter, domain)
             learns = status.state == "training" or (
                 status.state in ("waiting", "idle") and not status.next_in

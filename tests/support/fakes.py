@@ -547,7 +547,7 @@ class FakeServices:
             {"kind": topic, "label": texts[0][:24], "prompt": texts[0]} for topic, texts in PROMPTS.items()
         ]
 
-    def let_learn(self, target: str, drafter: str, domain: str, cancel: Any = None, topic: str = "") -> None:
+    def let_learn(self, target: str, drafter: str, domain: str, *, longest: float = 0) -> None:
         pass
 
     def speeds_of(self, keys: Sequence[str]) -> dict[str, Speed | str | None]:
