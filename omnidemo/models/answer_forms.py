@@ -114,7 +114,8 @@ def _refused(kind: str, said: str) -> FormError:
 def _reason(said: str) -> str:
     """The library's words, which take several lines with an excerpt."""
     said = " ".join(said.replace("<non-verbose/>", "").split())
-    return shortened((said.rpartition(" error: ")[2] or said).rstrip("."))
+    said = (said.rpartition(" error: ")[2] or said).partition(". Enable '")[0]  # an option of the library
+    return shortened(said.rstrip("."))
 
 
 class _Tokens:

@@ -373,6 +373,7 @@ def test_a_prompt_that_is_too_long_has_the_code_that_agents_look_for(
             "ignore_eos is not offered here; leave it out or send false",
         ),
         ({"messages": HELLO, "stop_token_ids": [2]}, "stop_token_ids is not offered"),
+        ({"messages": HELLO, "guided_json": []}, "guided_json is not possible: it should be a JSON schema"),
         (
             {"messages": HELLO, "chat_template_kwargs": {"enable_thinking": False}},
             "chat_template_kwargs is not offered",
