@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from omnidemo.core.tasks import Task
 from omnidemo.decoding.methods import METHODS
 from omnidemo.pair.pair import Pair
 from tests.contract.sides import STORY, Sides, answer
@@ -112,3 +113,10 @@ def test_learning_and_memory_change_no_id(trained: Sides) -> None:
 def test_a_lossy_method_is_refused(trained: Sides) -> None:
     with pytest.raises(ValueError, match="ngram-merge is lossy, and a form needs a lossless method"):
         trained.fast.generate(STORY, method="ngram-merge", **FORMS["schema"])
+
+
+def test_an_answer_that_is_drafted_again_has_its_form(trained: Sides) -> None:
+    lines = Task("ducks", "", "", "", ("a duck", "two ducks"))
+    for made in trained.fast.repeat(lines, 2, max_new_tokens=60, **FORMS["schema"]):
+        assert made.forced and made.same is not None and made.same.as_it_was == made.tokens_per_round
+    trained.fast.forget_domain("ducks")

@@ -141,6 +141,11 @@ def test_nothing_of_it_is_kept_or_counted_as_an_answer(app: tuple[Services, str]
     assert not services.pair(TARGET, DRAFTER).in_flight
 
 
+def test_a_form_is_refused(linked: Pair) -> None:
+    with pytest.raises(ValueError, match="judges without a form; load a target here"):
+        linked.generate("Hello", choices=["a", "b"])
+
+
 @pytest.mark.parametrize("method", ["block-verification", "typical-acceptance", "ngram-merge"])
 def test_methods_that_need_distributions_are_refused(linked: Pair, method: str) -> None:
     with pytest.raises(ValueError, match=r"by distributions|cannot be used here"):
