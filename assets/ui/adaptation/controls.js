@@ -97,7 +97,7 @@ widgets.ahead = (host, { trigger }) => {
     trigger("adjust");
   };
   const rows = labels.controls.map(item => row(item, send));
-  const lead = el("p.small", "Holds for everybody and every pair.");
+  const lead = el("p.small", "Applies to all users and models.");
   host.append(
     el("h3", "Guessing ahead"),
     lead,

@@ -374,6 +374,7 @@ widgets.chat = (host, context) => {
   parts.box = el("textarea", {
     rows: 1,
     id: "omni-message",
+    dir: "auto",
     placeholder: matchMedia("(max-width: 800px)").matches
       ? "Ask something"
       : "Ask something. Enter sends, Shift+Enter breaks the line.",

@@ -105,7 +105,7 @@ chat.drawList = () => {
   list.replaceChildren(...all.map(row));
   const size = chats.size();
   room.textContent = all.length
-    ? `Kept in this browser alone: ${(size / 1e6).toFixed(1)} of ${(chats.room / 1e6).toFixed(1)} million characters. Where there is no more room, the oldest go first.`
+    ? `Kept in this browser alone: ${(size / 1e6).toFixed(1)} of ${(chats.room / 1e6).toFixed(1)} million characters. When full, the oldest chats are removed.`
     : "No chat is kept. The first answer makes one; it stays in this browser.";
   box.querySelectorAll(".export").forEach(node => {
     node.disabled = !chat.turns.length;

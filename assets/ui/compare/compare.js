@@ -350,10 +350,7 @@ widgets.compare = (host, context) => {
         single && longest && "All bars share one clock.",
         !s.base && "Without the lane “Without guessing” there is no speedup: tick it to get one.",
         today.length && `Today’s small model ${today.join("; it ")}.`,
-        single &&
-          longest &&
-          s.runs > 1 &&
-          `Each lane is its middle run of ${s.runs}, which took turns${ranges}.`,
+        single && longest && s.runs > 1 && `Each lane is the median of ${s.runs} alternating runs${ranges}.`,
         single &&
           "Pink: guessing. Indigo: checking. Grey: the rest. The prompt was answered once before, so which guesses make one word is known, as in a chat that goes on.",
       ],

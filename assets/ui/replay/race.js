@@ -163,7 +163,7 @@ replay.views.race = async (turn, anew = false) => {
       value: () => pace.value,
       notes: [
         `Measured: this answer was written again with and without guessing, in turns, by what was known before it. These are other runs than the answer in the chat, so the colours may differ.${part}`,
-        pace.value ? null : "Something else keeps this machine busy: measure again in a quiet moment.",
+        pace.value ? null : "The machine is busy. Try again later.",
         differ(two, answer),
         turn.cut,
       ],

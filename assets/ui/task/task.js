@@ -406,7 +406,7 @@ widgets.task = (host, context) => {
       ? "The memory is yours alone: no other visitor's answers are in it, and yours are in no other."
       : visitor.public
         ? "You are the operator: the memory of a task is yours, and no visitor has it."
-        : "Everybody who uses this app shares the memory of a task, in every browser.";
+        : "Task memory is shared by all users.";
   });
   const raceBefore = () => {
     const [target, drafter] = now().pair;
@@ -524,7 +524,7 @@ widgets.task = (host, context) => {
     fill(key, known.map(named));
     note.textContent =
       known.length > 1
-        ? `The numbers above are of answer ${last.number}. The dashed lines are the same answers, guessed again with less; the big model does not run for them. Each filled gap is what it would have lost.`
+        ? `The numbers above are of answer ${last.number}. The dashed lines are the same answers, replayed without memory or without training; the shaded gap is the gain.`
         : "What the same answers would have taken with less learned is not known here.";
     if (switches()[0] === false)
       note.textContent += " Learning is switched off below the chat, so no answer is remembered.";
