@@ -19,7 +19,7 @@ def recorded_run(
     csv: Annotated[Path, typer.Argument(help="The rows that `adapt --task` wrote, as it left them.")],
     task: Annotated[str, typer.Option(help="The task's name.")],
     target: Annotated[str, typer.Option(help="The target that wrote the answers.")],
-    drafter: Annotated[str, typer.Option(help="The drafter that guessed.")] = "bundled/drafter-3",
+    drafter: Annotated[str, typer.Option(help="The drafter that guessed.")] = "bundled/drafter-4",
     out: Annotated[Path | None, typer.Option(help="The file; default: where the page looks for it.")] = None,
 ) -> None:
     """Make the recorded run that the Adaptation tab shows before anything was asked, from the rows of a real

@@ -15,7 +15,7 @@ from omnidemo.backends.fused_llama import FusedLlama
 
 SHAPES: Mapping[str, Mapping[str, int]] = {
     "tiny": {"layers": 2, "hidden": 160, "heads": 5, "head_dim": 32, "inter": 432},  # of `bundled/drafter`
-    "small": {"layers": 2, "hidden": 256, "heads": 4, "head_dim": 64, "inter": 704},  # of `bundled/drafter-3`
+    "small": {"layers": 2, "hidden": 256, "heads": 4, "head_dim": 64, "inter": 704},  # of `bundled/drafter-4`
     "medium": {"layers": 3, "hidden": 320, "heads": 5, "head_dim": 64, "inter": 880},
     "deep": {"layers": 4, "hidden": 320, "heads": 5, "head_dim": 64, "inter": 880},
     "wide": {"layers": 2, "hidden": 384, "heads": 6, "head_dim": 64, "inter": 1056},

@@ -283,7 +283,7 @@ def test_known_names_and_what_is_near(file: Path, home: Path, monkeypatch: pytes
     assert sources.find(known, settings.folders).path == home / "own/tiny.gguf"
     refusal(known[:-1] + "x", "near are " + known, folders=settings.folders)
     monkeypatch.setattr(sources, "_known", {})
-    for target, drafter in ((str(home / "own/tiny.gguf"), "drafter-3"), ("bundled/large", "drafter")):
+    for target, drafter in ((str(home / "own/tiny.gguf"), "drafter-4"), ("bundled/large", "drafter")):
         settings = Settings(target=target, drafter="auto")
         assert names.known_settings(settings).drafter == f"bundled/{drafter}"
     given = names.known_settings(Settings(target=str(home / "own/tiny.gguf"), drafter="bundled/drafter"))

@@ -106,12 +106,12 @@ def test_drafters_are_scored_each_alone_and_beside_the_first(
 ) -> None:
     said, here = list[str](), Path()
     monkeypatch.setattr(scoring, "read_answers", lambda *_: iter(answers))
-    drafters = ["bundled/drafter", "bundled/drafter-3"]
+    drafters = ["bundled/drafter", "bundled/drafter-4"]
     scoring.score_all(drafters, {"t": "bundled/large"}, here, here, 9, PRICES.rows, [0.1, 0.2], said.append)
     heads = [text.splitlines()[1] for text in said]
     assert [head.split(":")[0] for head in heads] == [
-        "bundled/drafter for t", "greedy", "drawn", "bundled/drafter-3 for t", "greedy", "drawn",
-        "bundled/drafter-3 beside bundled/drafter for t",
+        "bundled/drafter for t", "greedy", "drawn", "bundled/drafter-4 for t", "greedy", "drawn",
+        "bundled/drafter-4 beside bundled/drafter for t",
     ]  # fmt: skip
     assert said[-1].splitlines()[-1].startswith("| all | 3 | ")
     same = said[-1].splitlines()[-1].count("± 0.000")  # agreement, of three equal answers

@@ -584,7 +584,7 @@ def test_the_catalogue(save: Callable[..., Path], tmp_path: Path) -> None:
     assert len(names) == len(set(names)) and names[:3] == [
         "bundled/large",
         "bundled/drafter",
-        "bundled/drafter-3",
+        "bundled/drafter-4",
     ]
     assert {card.role for card in cards} == {"target", "drafter", "both"}
     assert all(card.note.endswith(".") for card in cards)

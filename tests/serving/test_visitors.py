@@ -398,7 +398,7 @@ def test_what_concerns_everybody_is_refused_in_one_sentence(app: App, tmp_path: 
         and "operator" in state.error
         and app.services.state("Qwen/Qwen2.5-0.5B-Instruct", pair[1]).stage == "absent"
     )
-    bundled = {f"bundled/{name}" for name in ("large", "a", "drafter", "drafter-3")}
+    bundled = {f"bundled/{name}" for name in ("large", "a", "drafter", "drafter-4")}
     assert {card.name for card in front.models()} <= {*bundled, *pair}
     with pytest.raises(Refused, match="visitor's id"):
         app.ask("")

@@ -139,7 +139,7 @@ READ = "gguf/SmolLM2-135M-Instruct-Q4_1-f469ec9e"  # whose answers the drafter w
 def test_the_pace_of_a_target_that_was_read_is_shown_and_gives_way_to_what_somebody_sets(
     services: FakeServices,
 ) -> None:
-    pair = (READ, "bundled/drafter-3")
+    pair = (READ, "bundled/drafter-4")
     shown = json.loads(settings_panel.state(services, *pair))
     own = shown["defaults"]
     assert (
@@ -162,11 +162,11 @@ def test_the_pace_of_a_target_that_was_read_is_shown_and_gives_way_to_what_someb
 @pytest.mark.parametrize(
     ("drafter", "target", "pace"),
     [
-        ("bundled/drafter-3", READ, (1e-4, 2)),
-        ("bundled/drafter-3", "HuggingFaceTB/SmolLM2-135M-Instruct", (1e-4, 2)),
-        ("bundled/drafter-3", "smollm2-135m-instruct.Q8_0.gguf", (1e-4, 2)),
-        ("bundled/drafter-3", "HuggingFaceTB/SmolLM2-360M-Instruct", (5e-4, 12)),
-        ("bundled/drafter-3", "gguf/qwen2.5-coder-1.5b-instruct-q4_k_m-cc324af0", (5e-4, 12)),
+        ("bundled/drafter-4", READ, (1e-4, 2)),
+        ("bundled/drafter-4", "HuggingFaceTB/SmolLM2-135M-Instruct", (1e-4, 2)),
+        ("bundled/drafter-4", "smollm2-135m-instruct.Q8_0.gguf", (1e-4, 2)),
+        ("bundled/drafter-4", "HuggingFaceTB/SmolLM2-360M-Instruct", (5e-4, 12)),
+        ("bundled/drafter-4", "gguf/qwen2.5-coder-1.5b-instruct-q4_k_m-cc324af0", (5e-4, 12)),
         ("bundled/drafter", READ, (5e-4, 12)),
         ("another/drafter", READ, (5e-4, 12)),
     ],

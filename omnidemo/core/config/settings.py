@@ -31,7 +31,7 @@ MOST_THREADS = 4 * (os.cpu_count() or 1)
 
 DEFAULT = "auto"  # of target and drafter: what the catalogue has for this machine (`models/names.py`)
 # models that ship with the project
-EMBEDDED_TARGET, DRAFTER, REAL_DRAFTER = "bundled/large", "bundled/drafter", "bundled/drafter-3"
+EMBEDDED_TARGET, DRAFTER, REAL_DRAFTER = "bundled/large", "bundled/drafter", "bundled/drafter-4"
 
 
 # What Kubernetes sets in every pod beside a Service called omnidemo, or omnidemo-something.
@@ -59,7 +59,7 @@ class Settings(LearningSettings):
         " there and fits the memory.")
     drafter: str = Field(DEFAULT, description=
         "Drafter: auto, bundled name, Hub id or folder; auto is bundled/drafter for bundled targets, else"
-        " drafter-3.")
+        " drafter-4.")
     model_folders: str = Field("", description=
         "Folders in which GGUF files are looked for too, with commas between.")
     models: str = Field("", description=
