@@ -382,7 +382,7 @@ def test_a_restart_keeps_all_and_enter_before_the_models_are_ready_sends_when_th
         newcomer.goto(app.address)
         newcomer.fill("#omni-message", "What is 3 plus 4?")
         newcomer.keyboard.press("Enter")
-        expect(newcomer.locator(".hint")).to_contain_text("as soon as the models are ready")
+        expect(newcomer.locator("p.hint")).to_contain_text("as soon as the models are ready")
         words = newcomer.locator("[data-widget=pair] .words")
         assert "downloading" not in words.inner_text()
         expect(newcomer.locator(".turn .foot .facts")).not_to_be_empty()

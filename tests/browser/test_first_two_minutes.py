@@ -68,7 +68,7 @@ def press(page: Page, label: str) -> dict[str, Any]:
         "(() => { const { user, answer } = omni.chat.turns.at(-1), { text, figures, error } = answer;"
         " return { user, text, figures, error }; })()"
     )
-    said = page.locator(".turn").last.locator(".said").inner_text()
+    said = page.locator(".turn").last.locator(".said").text_content()
     return answer | {"shown": shown, "said": said, "label": label}
 
 
@@ -120,7 +120,7 @@ def test_ten_examples_a_topic_and_the_ten_again(
 ) -> None:
     with visitor(browser, app, viewport={"width": 1440, "height": 900}) as page:
         before = ten(page)
-        expect(page.locator(".hint")).to_contain_text("reads")
+        expect(page.locator("p.hint")).to_contain_text("reads")
         taught = {topic: teach(page, topic, COUNT) for topic in TAUGHT}
         assert all(taught.values()), taught
         page.locator("button.fresh").click()  # the same questions after the same ones

@@ -1,6 +1,6 @@
 // The answers of a memory, from the first one on: tokens a step, whose tokens they are, and how many guesses were right. Before there is one: a recorded run.
 // What is shown comes from the server (ui/live_answers.py).
-import { drawing, el, fill, hint, svg } from "../shared/dom.js";
+import { drawing, el, fill, heading, hint, svg } from "../shared/dom.js";
 import { whenResized } from "../shared/fields.js";
 import { format, plural } from "../shared/format.js";
 import { widgets } from "../shared/widgets.js";
@@ -189,12 +189,13 @@ widgets.answers = host => {
           : `The answers of “${s.line}”, one by one`,
     );
     const none = "Ask something in the Chat tab or run a task in Same task: each answer is drawn here.";
-    if (!s.answers.length) return host.replaceChildren(head, el("p.small", none));
+    if (!s.answers.length) return host.replaceChildren(heading("Adaptation"), head, el("p.small", none));
     const width = Math.max(240, host.clientWidth - 2 * 16),
       swaps = kind => s.marks.some(one => one.kind === kind);
     const title = (text, help) => el("h4", { title: help }, text);
     fill(
       host,
+      heading("Adaptation"),
       head,
       s.recorded && el("p.recording", { role: "note" }, about(s.recorded, s.answers.length)),
       el("p.now", sentence(s)),
