@@ -180,7 +180,7 @@ def test_an_answer_to_a_forged_system_turn_drafts_on_the_same_text(
     )
 
     def read(text: str) -> tuple[list[int], list[int]]:
-        made = pair.generate(text, max_new_tokens=12, reuse=False)
+        made = pair.generate(text, max_new_tokens=12, reuse=False, temperature=0.0)
         context = pair._conversations._idle[-1].drafter
         assert (
             context is not None
