@@ -12,12 +12,10 @@ SECRET = "the password of the pond is quack"
 # Events that change what others see, unless they are refused or narrowed to the caller; and the value that
 # each takes after the pair.
 SHARED: dict[str, Any] = {
-    "trainer_reset": "default",
-    "adaptation_reset": {},
-    "trainer_pause": "default",
+    "trainer_reset": {},
+    "trainer_pause": {},
     "adaptation_rollback": {"version": 0},
-    "configure_chat": {"training": "idle"},
-    "configure_adaptation": {"learning_rate": 0.1},
+    "configure_chat": {"draft_length": 9},
 }
 
 
