@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.test_chat import come, served, someone
-from tests.browser.visits import open_tab
+from tests.browser.visits import number, open_tab
 from tests.support.fakes import FakeServices, curve_rows
 
 pytestmark = pytest.mark.browser
@@ -47,7 +47,7 @@ def test_a_recording_gives_way_to_the_first_answer(page: Page, served: Served) -
     expect(panel.locator("g.bar")).to_have_count(1)
     expect(note).to_have_count(0)
     expect(panel.locator(".now")).to_have_text(
-        re.compile(rf"^Answer 1: {first['block_efficiency']:.2f} tokens for one step of the big model\. ")
+        re.compile(rf"^Answer 1: {number(first['block_efficiency'])} tokens for one step of the big model\. ")
     )
     told = panel.locator("g.bar title").text_content()
     counts = f"0 memory, {first['accepted'] - 20} small model, 20 copied from the chat"

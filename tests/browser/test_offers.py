@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect
 
-from tests.browser.visits import App, ask, open_tab, visit, visitor
+from tests.browser.visits import App, ask, number, open_tab, visit, visitor
 
 pytestmark = pytest.mark.browser
 OFFERS = "omni.roundsOf(omni.chat.turns.at(-1).answer).map(round => round.offers)"
@@ -28,15 +28,11 @@ def told(window: Locator, page: Page, count: int) -> list[list[list[str]]]:
     """The table of each round."""
     page.keyboard.press("Home")
     found = []
-    for number in range(1, count + 1):
+    for which in range(1, count + 1):
         page.keyboard.press("ArrowDown")
-        expect(window.locator(".round-of")).to_have_text(f"round {number} of {count}")
+        expect(window.locator(".round-of")).to_have_text(f"round {which} of {count}")
         found.append(table(window.locator(".offers")))
     return found
-
-
-def number(value: float) -> str:
-    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
 def test_each_round_says_what_it_chose_from_also_in_the_history(browser: Browser, app: App) -> None:

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from playwright.sync_api import Browser, Page, ViewportSize, expect
 
-from tests.browser.visits import App, ask, open_tab, visit, visitor
+from tests.browser.visits import App, ask, number, open_tab, visit, visitor
 
 pytestmark = pytest.mark.browser
 PHONE = ViewportSize(width=390, height=844)
@@ -56,8 +56,8 @@ def test_three_answers_with_a_stop_between_and_somebody_who_asks(
             counts = (
                 f"{row['copied_tokens']} copied · {row['guessed_tokens']} guessed · {row['own_tokens']} own"
             )
-            assert counts in text and f"{row['tokens_per_round']:.2f} tokens a step" in text
-            assert f"nothing learned {row['nothing_learned_tokens_per_round']:.2f}" in text
+            assert counts in text and f"{number(row['tokens_per_round'])} tokens a step" in text
+            assert f"nothing learned {number(row['nothing_learned_tokens_per_round'])}" in text
         written = page.locator(".task-rows .toks.line").evaluate_all("all => all.map(one => one.textContent)")
         assert written == list(table["answer"].fillna("")), "the spans, joined, are the answers"
         told = page.locator(".task-answers > div > .colour-key span:not(.swatch)").all_inner_texts()
@@ -65,12 +65,12 @@ def test_three_answers_with_a_stop_between_and_somebody_who_asks(
         first, *_, last = table["tokens_per_round"]
         without = table["nothing_learned_tokens_per_round"].iloc[-1]
         expect(page.locator(".task-headline")).to_have_text(
-            f"1st answer: {first:.2f} tokens a step, 3rd: {last:.2f}; with nothing learned it would have been"
-            f" {without:.2f}."
+            f"1st answer: {number(first)} tokens a step, 3rd: {number(last)}; with nothing learned it would have been"
+            f" {number(without)}."
         )
         newest = table.iloc[-1]
         for what in ("empty_memory", "fresh_drafter"):
-            said = f"(without it {newest[f'{what}_tokens_per_round']:.2f})"
+            said = f"(without it {number(newest[f'{what}_tokens_per_round'])})"
             expect(page.locator(".task-side")).to_contain_text(said)
         drawn = page.locator(".task-side .plot").evaluate(
             "box => Object.fromEntries(box.data.filter(one => one.hovertemplate).map(one => [one.meta.column, one.y]))"

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,12 @@ def awaits_modules(page: Page) -> None:
         return loaded
 
     page.goto, page.reload = waiting(page.goto), waiting(page.reload)  # type: ignore[method-assign]
+
+
+def number(value: float) -> str:
+    """As the page writes it: JavaScript rounds a tie up (13.25 is 13.3), Python to the even digit."""
+    step = "1" if value >= 100 else "0.1" if value >= 10 else "0.01"
+    return str(Decimal(float(value)).quantize(Decimal(step), ROUND_HALF_UP))
 
 
 class App:
