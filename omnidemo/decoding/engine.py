@@ -55,6 +55,9 @@ if TYPE_CHECKING:
     from omnidemo.decoding.method import Method
 
 
+OnDraft = Callable[[list[str]], object]
+
+
 class NotFinite(ArithmeticError):
     """The drafter's logits are not finite, so nothing can be drawn from them."""
 
@@ -102,7 +105,8 @@ class AnswerPlan:
     """The parts of one answer's decoding. `policy` sets a round's drafter tokens (0 is plain decoding) and
     ends drafts. `ngrams` is only read: each round names the n-grams to insert, and the caller inserts them
     before the next round. `clock` returns seconds. `backend` draws and judges faster. `copier` proposes ids
-    from memory. `constraint` holds the answer to a form."""
+    from memory. `constraint` holds the answer to a form. `on_draft` is told the texts of each round's draft
+    before the target's pass."""
 
     method: Method
     map: VocabularyMap
@@ -116,6 +120,7 @@ class AnswerPlan:
     backend: Backend | None = None
     copier: Source | None = None
     constraint: Constraint | None = None
+    on_draft: OnDraft | None = None
 
 
 def decode(state: DecodingState, plan: AnswerPlan) -> Iterator[Round]:
@@ -213,6 +218,9 @@ def make_round(
     context.draws = backend.draws(context, plan) if backend is not None else None
     draft = method.propose(context, plan)
     proposal, drafted_at = draft.proposal, clock()
+    if context.on_draft is not None:
+        shown = context.map.target.shown
+        context.on_draft([shown[slot.target_id] for slot in draft.slots if slot.target_id >= 0])
 
     # 3 Verify: one target pass over everything that was proposed.
     read = target.verify(proposal, context.sampling.temperature)
@@ -307,7 +315,7 @@ def _context(state: DecodingState, plan: AnswerPlan) -> RoundContext:
     penalty = RepetitionPenalty(vocabulary, begin) if sampling.penalises else None
     return RoundContext(
         drafter, vocabulary, plan.ngrams, sampling, plan.rng, end_ids, penalty, prompt=prompt,
-        policy=plan.policy, target=target, constraint=plan.constraint,
+        policy=plan.policy, target=target, constraint=plan.constraint, on_draft=plan.on_draft,
     )  # fmt: skip
 
 
@@ -333,6 +341,7 @@ class RoundContext:
     stats: RowStats | None = None  # of this round's verification rows, where the pass returned them
     draws: Draws | None = None  # of this round, made early
     constraint: Constraint | None = None  # whoever judges by logits masks them first
+    on_draft: OnDraft | None = None
 
     def logits(self) -> Logits:
         """The drafter's logits [D] after all its ids, with the repetition penalty."""

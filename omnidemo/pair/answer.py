@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from omnidemo.core.config import GenerationConfig
 from omnidemo.core.metrics import measure
 from omnidemo.core.records import FinishReason, Generation, Prompt, Reading, Round
-from omnidemo.decoding.engine import decode
+from omnidemo.decoding.engine import OnDraft, decode
 from omnidemo.decoding.tracing import Tracer
 from omnidemo.pair.answer_plan import Earlier, plan_answer
 from omnidemo.pair.ngram_memory import remember
@@ -28,7 +28,7 @@ class Answer:
 
     def __init__(
         self, pair: Pair, prompt: Prompt, asked: GenerationConfig, cancelled: Callable[[], bool], note: bool,
-        begun: Sequence[int],
+        begun: Sequence[int], on_draft: OnDraft | None = None,
     ) -> None:  # fmt: skip
         self._pair, self._asked, self._cancelled, self._note = pair, asked, cancelled, note
         self._began = perf_counter()
@@ -43,7 +43,7 @@ class Answer:
             earlier = Earlier(pair.copies.of(asked.domain), pair.copies.known(asked.domain))
             self._plan = plan_answer(
                 pair, self._line, asked, self._state, len(self._ids), self._ngrams, earlier, note=note,
-                cancelled=cancelled, begun=begun,
+                cancelled=cancelled, begun=begun, on_draft=on_draft,
             )  # fmt: skip
             self._guessing = self._line.guessing(asked, self._method)
             self._adapter, self._guesses = self._line.adapter, pair._guesses(asked, self._line, self._ngrams)

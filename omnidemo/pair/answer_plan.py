@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from omnidemo.core.config import GenerationConfig
 from omnidemo.decoding.cost_model import CostModel
 from omnidemo.decoding.draft_policy import make_policy
-from omnidemo.decoding.engine import AnswerPlan, Limits
+from omnidemo.decoding.engine import AnswerPlan, Limits, OnDraft
 from omnidemo.decoding.form_source import FormSource
 from omnidemo.decoding.method import Method
 from omnidemo.decoding.randomness import randomness_of
@@ -40,11 +40,12 @@ def plan_answer(
     pair: Pair, line: DraftingLine, asked: GenerationConfig, state: DecodingState, prompt: int,
     ngrams: NgramCache, earlier: Earlier, *, note: bool = True,
     cancelled: Callable[[], bool] = lambda: False, begun: Sequence[int] = (),
+    on_draft: OnDraft | None = None,
 ) -> AnswerPlan:  # fmt: skip
     """The plan of an answer that begins now behind `prompt` target ids. The line's prices are corrected now
     and stay the same within the answer. Chances begin anew: those of other answers, at other temperatures and
-    of other kinds, would make its drafts shorter or longer than they should be. `note`, `cancelled` and
-    `begun`: as in `Pair.parts`. The pair's lock is held."""
+    of other kinds, would make its drafts shorter or longer than they should be. `note`, `cancelled`,
+    `begun` and `on_draft`: as in `Pair.parts`. The pair's lock is held."""
     line.cost_model.prices.settle()
     costs = CostModel(line.cost_model.prices)
     if note:
@@ -60,7 +61,7 @@ def plan_answer(
         make_policy(asked, costs, line.head), clock=pair.clock,
         backend=pair.make_backend(state.target.cache, state.drafter.cache),
         copier=memory if constraint is None or not method.copies else FormSource(constraint, memory),
-        constraint=constraint,
+        constraint=constraint, on_draft=on_draft,
     )  # fmt: skip
 
 

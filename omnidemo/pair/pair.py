@@ -23,7 +23,7 @@ from omnidemo.decoding.backend import Backend, KVCache
 from omnidemo.decoding.constraint import Constraint
 from omnidemo.decoding.cost_model import CostModel
 from omnidemo.decoding.draft_policy import DraftPolicy
-from omnidemo.decoding.engine import AnswerPlan, Limits, decode
+from omnidemo.decoding.engine import AnswerPlan, Limits, OnDraft, decode
 from omnidemo.decoding.methods import BASELINE, Method, make_method
 from omnidemo.decoding.randomness import Sampler
 from omnidemo.decoding.sampling import SamplingParams
@@ -98,7 +98,7 @@ class Pair:
 
     def parts(
         self, prompt: Prompt, *, cancelled: Callable[[], bool] = lambda: False, note: bool = True,
-        begun: Sequence[int] = (), **options: Any,
+        begun: Sequence[int] = (), on_draft: OnDraft | None = None, **options: Any,
     ) -> Generator[Reading | Round, None, Generation]:  # fmt: skip
         """As `stream`, with a `Reading` before the first and after each piece of a prompt with several
         pieces.
@@ -107,10 +107,11 @@ class Pair:
         messages, or ids. options: those of `omnidemo.core.config.GenerationConfig`, which explains each.
         cancelled: called before each such piece and after each round. note: tell the rounds to the
         `CostModel`, the price list and `round_listeners`. begun: earlier ids of the answer, which is
-        continued by up to `max_new_tokens` further ids. ValueError, before anything runs, for options or
+        continued by up to `max_new_tokens` further ids. on_draft: called with the texts of a round's draft
+        before the target checks it; the pair's lock is held. ValueError, before anything runs, for options or
         prompts that cannot be served.
         """
-        answer = Answer(self, prompt, self.asked(**options), cancelled, note, begun)
+        answer = Answer(self, prompt, self.asked(**options), cancelled, note, begun, on_draft)
         return (yield from answer.write())
 
     def repeat(

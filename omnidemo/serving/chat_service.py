@@ -57,6 +57,7 @@ class _Request:
     cancel: threading.Event | None
     ending: threading.Event
     watch: Callable[[Pair, GenerationConfig, Prompt], object] | None = None
+    on_draft: Callable[[list[str]], object] | None = None
     created: str = field(default_factory=utc)
     began: float = field(default_factory=time.perf_counter)
     page_closed: threading.Event = field(default_factory=threading.Event)
@@ -87,6 +88,7 @@ class ChatService:
         raw: bool = False, control_tokens: bool = False, keep: bool = True,
         cancel: threading.Event | None = None, kind: Kind = "chat", domain: str | None = None,
         watch: Callable[[Pair, GenerationConfig, Prompt], object] | None = None,
+        on_draft: Callable[[list[str]], object] | None = None,
         **options: Any,
     ) -> Iterator[Part]:  # fmt: skip
         """Yield a `Reading` for each piece of a long prompt, then the rounds, then the `Generation`, of a
@@ -101,7 +103,7 @@ class ChatService:
         prompt where they have none (`newest`).
         raw: continue the text of the last message without a chat template. control_tokens: names of control
         tokens in that text are read as control tokens.
-        watch: called just before the answer.
+        watch: called just before the answer. on_draft: as in `Pair.parts`; other processes call nothing.
         """
         usual = self._pool.settings.drafting
         options |= {name: value for name, value in usual.items() if options.get(name) is None}
@@ -109,7 +111,7 @@ class ChatService:
         messages = plain_messages(messages)
         ending = self._pool.ending
         request = _Request(
-            session, target, drafter, messages, keep, kind, domain, asked, cancel, ending, watch
+            session, target, drafter, messages, keep, kind, domain, asked, cancel, ending, watch, on_draft
         )
         self._speeds.hold()
         with self._pool.using(target, drafter) as (pair, lines):
@@ -163,7 +165,8 @@ class ChatService:
         before = self._pool.conditions(*names)
         if request.watch is not None:
             request.watch(pair, request.options, read)
-        made = yield from pair.parts(read, cancelled=request.cancelled, **dict(request.options))
+        told: dict[str, Any] = {"on_draft": request.on_draft} if pair.here and request.on_draft else {}
+        made = yield from pair.parts(read, cancelled=request.cancelled, **told, **dict(request.options))
         after = self._pool.conditions(*names)  # they change where the kernels were compiled meanwhile
         return replace(made, conditions=before if after == before else f"{before}-then-{after}")
 

@@ -9,6 +9,8 @@ recorded answers alike. An answer is an append-only string; each line is one JSO
     t, x, r the rounds: see `recorded_rounds.round_lines`
     m       Markdown (`ui/markdown_tree.py`) of the text up to here: b the blocks after those of earlier lines
             that no later line changes, o the ones after them, until the next such line
+    g       at the end of an update, where it was asked for: the draft that the target checks now, of round
+            r, as texts t
     f       f figures so far (names of Generation.metrics), c counts per class
     end     finish, method, version, cache (n-grams), prompt (its tokens), seed, topic, f and c as above, text
             (the answer, for a check against the joined tokens); context_tokens of context_limit (prompt and

@@ -23,8 +23,9 @@ Text = Annotated[str, AfterValidator(check_text)]
 class Question(BaseModel):
     """A question of the page; a field that is missing has its default. `target`, `drafter` and the method of
     `options` are those of the settings where they are empty. `system`: None for the target's. `line`: a topic
-    line. `likely`: guess wherever a guess is likely to be right (`Settings.policy`). `options`: of
-    `GenerationConfig`, by name, None for the default; the seed as it was typed."""
+    line. `likely`: guess wherever a guess is likely to be right (`Settings.policy`). `ahead`: show drafts
+    while they are checked. `options`: of `GenerationConfig`, by name, None for the default; the seed as it
+    was typed."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
@@ -39,6 +40,7 @@ class Question(BaseModel):
     learn: bool = True
     keep: bool = True
     likely: bool = False
+    ahead: bool = False
     options: dict[str, Any] = {}
 
     @classmethod

@@ -19,7 +19,7 @@ RATIO = r"""(span) => {
   return (high + 0.05) / (low + 0.05);
 }"""
 COUNTS = (
-    "[...document.querySelectorAll('.legend button')].map(one => [one.className.slice(2),"
+    "[...document.querySelectorAll('.legend button:has(b)')].map(one => [one.className.slice(2),"
     " one.querySelector('b').textContent])"
 )
 ENOUGH = 4.5  # of contrast

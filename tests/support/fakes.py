@@ -8,7 +8,7 @@ import tempfile
 import threading
 import time
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +16,7 @@ from typing import Any
 
 from omnidemo.core.config import GREEDY, Manner, Settings
 from omnidemo.core.metrics import Speed
-from omnidemo.core.records import Generation, Round, Token
+from omnidemo.core.records import PROPOSED, Generation, Round, Token
 from omnidemo.learning.distill.trainer_status import TrainerStatus
 from omnidemo.learning.lines.line_names import AUTO, LineInfo
 from omnidemo.learning.lines.router import Route
@@ -367,6 +367,12 @@ class FakeStore:
         return lambda *args, **kwargs: {} if name == "counts" else []
 
 
+def draft_of(record: Round) -> list[str]:
+    """The texts of what a round proposed."""
+    kept = [token.text for token in record.tokens if token.source in PROPOSED]
+    return kept + [token.text for token in record.discarded]
+
+
 class FakeServices:
     """Loads in `load_seconds`, answers at `pace` seconds per round; raises when the message is `fail`."""
 
@@ -469,6 +475,7 @@ class FakeServices:
         draft_length: int | None = None,
         cancel: threading.Event | None = None,
         domain: str | None = None,
+        on_draft: Callable[[list[str]], object] | None = None,
         **more: Any,
     ) -> Iterator[Round | Generation]:
         self.calls.append({"messages": messages, "method": method, "domain": domain, **more})
@@ -492,6 +499,8 @@ class FakeServices:
             if cancel is not None and cancel.is_set():
                 finish = "cancelled"
                 break
+            if on_draft is not None:
+                on_draft(draft_of(record))
             time.sleep(self.pace)
             done.append(record)
             yield record

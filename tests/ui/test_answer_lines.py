@@ -21,7 +21,17 @@ from omnidemo.core.answer_figures import FIGURES
 from omnidemo.core.config import SAMPLING, Manner, option_named
 from omnidemo.core.metrics import measure
 from omnidemo.core.private_folders import without_folders
-from omnidemo.core.records import LONG_READING, Generation, Match, Part, Reading, Round, Source, Token
+from omnidemo.core.records import (
+    LONG_READING,
+    PROPOSED,
+    Generation,
+    Match,
+    Part,
+    Reading,
+    Round,
+    Source,
+    Token,
+)
 from omnidemo.serving.endpoint.api_errors import as_api_error
 from omnidemo.serving.quotas import Refused
 from omnidemo.storage.recorded_rounds import round_lines
@@ -244,6 +254,47 @@ def test_a_stream_only_grows_and_ends_with_its_figures() -> None:
     assert [block for line in markdown for block in line["b"]] == coloured(tree(HOSTILE)) and markdown[-1][
         "o"
     ] == []
+
+
+def test_drafts_are_shown_as_they_were_proposed_and_leave_the_text_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from omnidemo.ui.running_answers import Running
+    from omnidemo.ui.tabs import chat_tab
+
+    monkeypatch.setattr(chat_tab, "UPDATE_SECONDS", 0.0)
+    services = ready()
+    (*values, last), (*_, still) = (
+        list(ask(services, "guess", Running(), ahead=ahead)) for ahead in (True, False)
+    )
+    assert joined(parse(last)) == parse(last)[-1]["text"] == parse(still)[-1]["text"]
+    assert all(later.startswith(earlier) for earlier, later in itertools.pairwise(values))
+    shown = {line["r"]: line["t"] for line in parse(last) if line["k"] == "g"}
+    proposed: dict[int, list[str]] = {}
+    for line in parse(last):
+        if line["k"] == "x" or (line["k"] == "t" and line["s"] in PROPOSED):
+            proposed.setdefault(line["r"], []).append(line["t"])
+    assert shown == proposed and shown
+    assert not [line for line in parse(still) if line["k"] == "g"]
+    early = next(value for value in values if parse(value)[-1]["k"] == "g")
+    assert joined(parse(early)) == ""  # the first draft is there before the first token
+
+
+def test_an_answer_with_drafts_fails_and_ends_as_others_do() -> None:
+    from omnidemo.ui.running_answers import Running
+
+    services = ready()
+    assert (
+        "Choose a smaller target" in parse(list(ask(services, "fail", Running(), ahead=True))[-1])[-1]["text"]
+    )
+    answer = ask(services, "long", Running(), ahead=True)
+    next(answer), next(answer)
+    seen = threading.active_count()
+    answer.close()
+    deadline = time.monotonic() + 10
+    while threading.active_count() >= seen and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert threading.active_count() < seen  # its thread ends
 
 
 def test_a_fast_engine_is_shown_at_most_twelve_times_a_second() -> None:

@@ -64,6 +64,18 @@ def test_contexts_never_drift_and_every_round_adds_up(world: World, method: str,
         assert rounds[-1].finish_reason in ("end", "length")
 
 
+@pytest.mark.parametrize(("world", "method"), CASES, ids=lambda one: one if isinstance(one, str) else "")
+def test_a_draft_is_told_before_it_is_checked_and_changes_nothing(world: World, method: str) -> None:
+    told: list[list[str]] = []
+    limits, sampling = Limits(30), SamplingParams(1.0)
+    rounds = run(world, method, sampling, limits, on_draft=told.append)
+    shown = world.map.target.shown
+    assert told == [[shown[one.id] for one in (*r.tokens[: r.accepted], *r.discarded)] for r in rounds]
+    assert any(told) or not any(r.proposed for r in rounds)
+    unseen = run(world, method, sampling, limits)
+    assert [[t.id for t in r.tokens] for r in unseen] == [[t.id for t in r.tokens] for r in rounds]
+
+
 def test_a_round_says_how_long_all_of_it_took() -> None:
     """So that the page's live speed is one, and the history's rounds have a time."""
     rounds = run(WORLDS["sparse"], "ngram-exact", SamplingParams(1.0), Limits(30))

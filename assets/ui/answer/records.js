@@ -1,7 +1,8 @@
 // An answer as records: the server's lines, one JSON object each, and what they say together.
 
 // A turn's answer. `tokens` holds the parsed lines; spans refer to them by index. Blocks are its Markdown, of the first `read` characters;
-// `context`: what of the model's window it took; `reading`: how far its prompt was read, where that took long.
+// `context`: what of the model's window it took; `reading`: how far its prompt was read, where that took long; `ahead`: the guesses under check,
+// {r: their round, t: texts}.
 export const newAnswer = () => ({
   lines: "",
   tokens: [],
@@ -11,6 +12,7 @@ export const newAnswer = () => ({
   open: [],
   read: 0,
   reading: null,
+  ahead: null,
   figures: null,
   counts: null,
   speed: null,
@@ -26,6 +28,7 @@ export const guessed = line => line.k === "x" || ["direct", "ngram", "copied", "
 // Appends the complete lines of `chunk` to the answer; returns the new token lines.
 export const readLines = (answer, chunk) => {
   const fresh = [];
+  answer.ahead = null;
   for (const raw of chunk.split("\n")) {
     if (!raw) continue;
     let line;
@@ -45,6 +48,7 @@ export const readLines = (answer, chunk) => {
       answer.open = line.o;
       answer.read = answer.text.length;
     } else if (line.k === "p") answer.reading = line;
+    else if (line.k === "g") answer.ahead = line;
     else if (line.k === "f") {
       answer.figures = line.f;
       answer.counts = line.c;
@@ -69,7 +73,7 @@ export const readLines = (answer, chunk) => {
       };
     } else if (line.k === "speed") answer.speed = line;
     else if (line.k === "error") answer.error = line.text;
-    if (!["p", "f", "m"].includes(line.k)) answer.lines += raw + "\n"; // live figures need not be kept, and blocks are by themselves
+    if (!["p", "f", "g", "m"].includes(line.k)) answer.lines += raw + "\n"; // live figures need not be kept, and blocks are by themselves
   }
   return fresh;
 };

@@ -21,6 +21,22 @@ export const tokenSpan = (line, index = null) => {
   return span;
 };
 
+// Appends an answer's lines from `first` on to a box, and behind them the guesses that are checked now. Of the ones that stood there before,
+// what was right is among the lines, and what was wrong falls away.
+export const appendTokens = (box, lines, first, ahead) => {
+  const spans = lines.map((line, place) => tokenSpan(line, first + place)),
+    wrong = lines.filter(line => line.k === "x" && line.r === box.ahead?.r),
+    fallen = wrong.length && tokenSpan({ k: "x", s: "fallen", t: wrong.map(line => line.t).join("") });
+  if (fallen) {
+    fallen.addEventListener("animationend", () => fallen.remove());
+    spans.splice(lines.indexOf(wrong[0]), 0, fallen);
+  }
+  box.guesses?.forEach(span => span.remove());
+  box.ahead = ahead;
+  box.guesses = ahead?.t.map(t => tokenSpan({ k: "x", s: "ahead", t })) ?? [];
+  box.append(...spans, ...box.guesses);
+};
+
 // A box of tokens, which the arrow keys step through.
 export const tokensBox = (label, cls = null) =>
   el("div.toks", { dir: "auto", tabindex: 0, role: "group", "aria-label": label, class: cls });
@@ -152,7 +168,9 @@ export const watchTokens = (box, answer, announce) => {
   });
   box.addEventListener("blur", hideTip);
   box.addEventListener("keydown", event => {
-    const spans = [...box.querySelectorAll(".tok, .gone")].filter(span => span.offsetParent !== null);
+    const spans = [...box.querySelectorAll(".tok, .gone")].filter(
+      span => span.dataset.i && span.offsetParent !== null,
+    );
     const here = spans.findIndex(span => span.classList.contains("at"));
     const go = { ArrowRight: here + 1, ArrowLeft: here < 0 ? 0 : here - 1, Home: 0, End: spans.length - 1 }[
       event.key

@@ -79,7 +79,7 @@ chat.question = (names, values) => {
   const { target: big, drafter: small, line, learn, keep, likely, ...options } = given;
   const [target, drafter] = pair.names ?? [big, small],
     { user: message = "", system = "", run = "" } = live ?? {};
-  const asked = { message, history: chat.before(live), system, session: session(), run },
+  const asked = { message, history: chat.before(live), system, session: session(), run, ahead: chat.ahead() },
     seed = live?.first?.answer.end?.seed,
     changed = { ...options, ...manner.changed(target), ...(seed == null ? {} : { seed: String(seed) }) };
   return { ...asked, target, drafter, line, learn, keep, likely, options: changed };
@@ -115,6 +115,8 @@ chat.settled = value => {
 };
 const finish = turn => {
   turn.state = "done";
+  turn.answer.ahead = null;
+  chat.append(turn, []);
   chat.foot(turn);
   status(turn);
   refresh();

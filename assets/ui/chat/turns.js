@@ -1,7 +1,7 @@
 // A question and its answer on the page: the answer as Markdown and as coloured tokens, what became of it, its figures and buttons. And how
 // much of the model's window the chat takes.
 import { outcomeOf, verdictOf, whySlower } from "../answer/outcome.js";
-import { tokenSpan, tokensBox, watchTokens } from "../answer/tokens.js";
+import { appendTokens, tokensBox, watchTokens } from "../answer/tokens.js";
 import { chat } from "./chat.js";
 import { examples } from "./examples.js";
 import { askAgain, ghost, sameAgain } from "./ghost.js";
@@ -66,9 +66,8 @@ chat.draw = turn => {
   if (turn.state === "done") chat.foot(turn);
 };
 chat.append = (turn, lines) => {
-  const fragment = document.createDocumentFragment();
-  for (const line of lines) fragment.append(tokenSpan(line, turn.drawn++));
-  turn.parts.tokens.append(fragment);
+  appendTokens(turn.parts.tokens, lines, turn.drawn, turn.answer.ahead);
+  turn.drawn += lines.length;
   drawCounter(turn);
   chat.drawText(turn);
 };

@@ -1,7 +1,7 @@
 // What stands around the answers: the row of buttons above, the system prompt, the legend; and which view of the answers is shown.
 import { hideTip } from "../answer/tokens.js";
 import { chat } from "./chat.js";
-import { clickable, composing, el } from "../shared/dom.js";
+import { calm, clickable, composing, el } from "../shared/dom.js";
 import { onExpert } from "../shared/expert.js";
 import { labels } from "../shared/labels.js";
 import { load, save } from "../shared/storage.js";
@@ -15,14 +15,16 @@ const VIEWS = [
     "Where several guesses make one word, each of them, as in There|fore → Therefore (the drafter's sub-tokens)",
   ],
 ];
-const settings = { view: "tokens", discarded: false, only: "", ...load("view", {}) };
+const settings = { view: "tokens", discarded: false, only: "", still: false, ...load("view", {}) };
 if (!VIEWS.some(([key]) => key === settings.view)) settings.view = "tokens";
 chat.view = () => settings.view;
+// Whether guesses are shown ahead of the text.
+chat.ahead = () => !settings.still && !calm();
 // The view in which colours are seen.
 const coloured = () => (settings.view === "text" ? "tokens" : settings.view);
 
 const apply = () => {
-  const { log, views, discard, legend } = chat.parts;
+  const { log, views, discard, still, legend } = chat.parts;
   Object.assign(log.dataset, {
     view: settings.view,
     discarded: settings.discarded ? "on" : "off",
@@ -30,6 +32,7 @@ const apply = () => {
   });
   views.forEach(([key, button]) => button.setAttribute("aria-pressed", String(key === settings.view)));
   discard.setAttribute("aria-pressed", String(settings.discarded));
+  still.setAttribute("aria-pressed", String(settings.still));
   legend.forEach(item =>
     item.button.setAttribute("aria-pressed", String(item.key === settings.only && settings.view !== "text")),
   );
@@ -182,10 +185,14 @@ chat.legend = () => {
     });
     return { key, count, button };
   });
+  parts.still = clickable("still", "Still", () => change({ still: !settings.still }), {
+    title: "Show no guesses ahead of the text while the big model checks them",
+  });
   return el(
     "div.legend",
     { role: "group", "aria-label": "Where the tokens of this answer came from. Press one to isolate it." },
     parts.legend.map(item => item.button),
+    parts.still,
   );
 };
 chat.watchViews = () =>

@@ -22,6 +22,7 @@ from omnidemo.storage.recorded_rounds import json_line, round_lines
 from omnidemo.ui import answer_lines, text
 from omnidemo.ui.answer_lines import UPDATE_SECONDS
 from omnidemo.ui.chat_request import Question, conversation, in_manner, read_line, read_options, with_help
+from omnidemo.ui.drafts_ahead import with_drafts
 from omnidemo.ui.errors import ENGINE, report
 from omnidemo.ui.markdown_tree import LiveMarkdown
 from omnidemo.ui.running_answers import Running
@@ -49,16 +50,16 @@ def provenance(services: PublicServices, session: str) -> Callable[[Generation],
 
 
 def stream(
-    answer: Iterator[Part],
+    answer: Iterator[Part | list[str]],
     started: float,
     about: Callable[[Generation], Mapping[str, str]] = lambda _: {},
 ) -> Iterator[str]:
     """An answer as a growing string of JSON lines, at most 12 updates a second; `about` adds fields to the
-    last line."""
+    last line. Where drafts come, too (`with_drafts`), an update waits for the next one and ends with it."""
     rounds: list[Round] = []
     markdown = LiveMarkdown()
     first, value, shown_at, ended = None, "", 0.0, False
-    reads, told = None, False
+    reads, told, drafts = None, False, False
     for item in answer:
         now = time.perf_counter()
         if isinstance(item, Reading):
@@ -77,14 +78,22 @@ def stream(
                 + answer_lines.end_line(item, **about(item))
             )
             continue  # an update that is due after each answer runs behind its last item
-        rounds.append(item)
-        first = now - started if first is None and item.tokens else first
-        value += "".join(round_lines(item))
-        markdown.add("".join(token.text for token in item.tokens))
-        if now - shown_at >= UPDATE_SECONDS:
+        if isinstance(item, list):
+            drafts = True
+        else:
+            rounds.append(item)
+            first = now - started if first is None and item.tokens else first
+            value += "".join(round_lines(item))
+            markdown.add("".join(token.text for token in item.tokens))
+            if drafts:
+                continue
+        if now - shown_at >= UPDATE_SECONDS or len(rounds) == 1:  # the first at once
             if markdown.due():
                 value += answer_lines.markdown_line(*markdown.blocks())
-            value += answer_lines.figures_line(rounds, first)
+            if rounds:
+                value += answer_lines.figures_line(rounds, first)
+            if isinstance(item, list) and item:
+                value += json_line("g", r=len(rounds), t=item)
             shown_at = now
             yield value
     if not ended:
@@ -121,7 +130,8 @@ def _answer(services: PublicServices, running: Running, question: Question) -> I
         numbers = {name: options[name] for name in SAMPLING}
         head = json_line("run", run=run, method=options["method"], **pair_and_name, **numbers)
         yield head
-        answer = services.chat(
+        begin = partial(
+            services.chat,
             session=session,
             messages=conversation(question.history, question.message, question.system),
             cancel=running.start(session, run),
@@ -132,6 +142,7 @@ def _answer(services: PublicServices, running: Running, question: Question) -> I
             **pair,
             **options,
         )
+        answer = with_drafts(lambda told: begin(on_draft=told)) if question.ahead else begin()
         for last in stream(answer, time.perf_counter(), provenance(services, session)):
             yield head + last
     except Refused as refused:  # nothing is wrong, so nothing is logged
