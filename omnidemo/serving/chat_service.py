@@ -24,7 +24,7 @@ from omnidemo.models.chat_template import plain_messages
 from omnidemo.pair.pair import Pair
 from omnidemo.serving.adaptation_service import AdaptationService
 from omnidemo.serving.answers.listening import listen
-from omnidemo.serving.comparison import Asked, Comparison, compare
+from omnidemo.serving.comparison import Asked, Comparison, compare, race
 from omnidemo.serving.conversation_window import newest
 from omnidemo.serving.pair_pool import PairPool
 from omnidemo.serving.speed import Speeds
@@ -207,6 +207,24 @@ class ChatService:
                 **drafting,
                 **sampling,
             )  # fmt: skip
+
+    def race(
+        self, *, target: str, drafter: str, messages: Sequence[Mapping[str, str]], methods: Sequence[str],
+        seconds: float, max_new_tokens: int, domain: str | None = None, **options: Any,
+    ) -> list[list[Generation]]:  # fmt: skip
+        """The runs of each method on a chat, shortened as `chat` does, by `comparison.race`. domain: the
+        adapter line that drafts; None: no method does. Missing options of SAMPLING come from the target's
+        defaults (`Manner`). RuntimeError or ValueError, one sentence, where it cannot be made."""
+        with self._pool.using(target, drafter) as (pair, lines):
+            if domain is not None and domain not in lines.names():  # a race must not create one
+                raise ValueError(
+                    "There is no answer of this line yet, so there is nothing to compare. Let it answer"
+                    " first."
+                )
+            prompt = newest(pair, messages, reading(pair.target.name), max_new_tokens).messages
+            options |= {"max_new_tokens": max_new_tokens, "domain": domain or DEFAULT}
+            with lines.using(options["domain"]):
+                return race(pair, prompt, methods, seconds, **options)
 
     def routed(self, session: str) -> Route | None:
         """The line of the session's newest question, and why; None where none is known."""

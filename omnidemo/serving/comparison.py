@@ -1,24 +1,32 @@
-"""Several methods on the same prompts, in turns (`pair/in_turns.py`)."""
+"""Several methods on the same prompts, in turns (`pair/in_turns.py`): the comparisons of page, endpoint and
+command line, and the races beside an answer."""
 
 from __future__ import annotations
 
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from omnidemo.core.config import SAMPLING, GenerationConfig
+from omnidemo.core.config import DRAFTING, GenerationConfig
 from omnidemo.core.records import Generation, Prompt
 from omnidemo.decoding.methods import BASELINE, METHODS, make_method
-from omnidemo.pair.in_turns import Budget, Stopped, in_turns
+from omnidemo.pair.in_turns import Budget, Stopped, in_turns, passes_of
 from omnidemo.pair.pair import Pair
 from omnidemo.pair.prompt_reader import TooLong
-from omnidemo.serving import beside
 
 FRESH = "fresh"  # names a lane: TODAY with the base drafter
 TODAY = "ngram-exact"  # serves every pair, so that the two lanes differ by what was learned alone
+# `check_domain` refuses this name: nothing is ever published for it, so the base drafter drafts
+FRESH_LINE = "\x00fresh"
+RUNS = 3  # of each lane of a race
+WARM_UP = 8  # tokens before the clock counts
+PATIENCE = 10.0  # seconds to wait while the pair answers others
+TRIES = 3  # attempts of a run of a race: a request that arrives ends it
+LOOK_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +82,8 @@ def compare(
     ValueError, before anything runs, for no method, an unknown one, one that this pair cannot use, and for a
     second turn where the target has no chat template.
     """
-    lanes = _Lanes(pair, methods, max_new_tokens, temperature, domain, seed, cancelled, options)
+    asked = {"max_new_tokens": max_new_tokens, "temperature": temperature, "seed": seed}
+    lanes = _Lanes(pair, methods, domain, {**options, **asked, "cancelled": cancelled})
     if not pair.target.chat and any(len(turns_of(asked)) > 1 for asked in prompts):
         raise ValueError(
             f"{pair.target.name} has no chat template, so that it cannot be asked a second turn; give"
@@ -90,6 +99,37 @@ def compare(
                 return
     except Stopped:
         return
+
+
+def race(
+    pair: Pair, prompt: Prompt, methods: Sequence[str], seconds: float, *, max_new_tokens: int,
+    domain: str = "default", **options: Any,
+) -> list[list[Generation]]:  # fmt: skip
+    """The runs of each method on one prompt: RUNS, or as many as begin within `seconds`. Nothing is learned
+    from them. A run begins while the pair is idle and ends when a request arrives, so that neither slows the
+    other. methods, domain, options: as in `compare`. RuntimeError, one sentence, where others ask too
+    much."""
+    options |= {"max_new_tokens": max_new_tokens, "note": False, "cancelled": lambda: pair.in_flight > 1}
+    lanes = _Lanes(pair, methods, domain, options)
+    runs = {name: partial(_alone, lanes, name, prompt) for name in lanes.names}
+    passes = passes_of(runs, Budget(RUNS, seconds=seconds), time.monotonic)
+    return [[made[name] for made in passes] for name in runs]
+
+
+def _alone(lanes: _Lanes, name: str, prompt: Prompt) -> Generation:
+    """An answer of a lane while the pair answers nobody else, begun again where a request arrived."""
+    for _ in range(TRIES):
+        until = time.monotonic() + PATIENCE
+        while lanes.pair.in_flight:
+            if time.monotonic() > until:
+                raise RuntimeError("Others are being answered right now; try again in a moment.")
+            time.sleep(LOOK_SECONDS)
+        with suppress(Stopped):
+            lanes.run(name, prompt, max_new_tokens=WARM_UP)
+            return lanes.run(name, prompt)
+    raise RuntimeError(
+        "Others asked something meanwhile, so nothing could be measured; try again in a moment."
+    )
 
 
 def _compared(
@@ -120,47 +160,38 @@ def _compared(
 
 
 class _Lanes:
-    """The compared methods, each with the line that drafts for it."""
+    """The compared methods, each with the line that drafts for it. ValueError for no method, an unknown one,
+    or one that this pair cannot use."""
 
-    def __init__(
-        self, pair: Pair, methods: Sequence[str], max_new_tokens: int, temperature: float | None, domain: str,
-        seed: int | None, cancelled: Callable[[], bool], options: Mapping[str, Any],
-    ) -> None:  # fmt: skip
-        """ValueError for no method, an unknown one, or one that this pair cannot use."""
+    def __init__(self, pair: Pair, methods: Sequence[str], domain: str, options: Mapping[str, Any]) -> None:
         names = [name if name == FRESH else make_method(name, pair.map).name for name in methods]
-        lanes = {name: (TODAY, beside.FRESH_LINE) if name == FRESH else (name, domain) for name in names}
-        if not lanes:
+        if not names:
             raise ValueError("choose at least one method to compare")
-        self._pair, self._lanes, self._domain, self._cancelled = pair, lanes, domain, cancelled
-        self._sampling = {name: options[name] for name in SAMPLING if name in options}
-        self._fixed: dict[str, Any] = {"learn": False, "reuse": False, "cancelled": cancelled}
-        self._tokens, self._seed = max_new_tokens, seed
-        self.temperature = GenerationConfig.of(temperature=temperature).temperature
-        self._options = {
-            **options,
-            "max_new_tokens": max_new_tokens,
-            "temperature": self.temperature,
-            "seed": seed,
-        }
+        self.pair, self._domain = pair, domain
+        self._lanes = {name: (TODAY, FRESH_LINE) if name == FRESH else (name, domain) for name in names}
+        self.names = [*self._lanes]
+        self._options = {**options, "learn": False, "reuse": False}
+        self.temperature = GenerationConfig.of(temperature=options.get("temperature")).temperature
 
     def warm_up(self, prompt: Prompt) -> None:
         """Run each lane for a few tokens, untimed."""
-        for name in self._lanes:
-            self._run(name, prompt, **self._sampling, max_new_tokens=8, temperature=self.temperature)
+        for name in self.names:
+            self.run(name, prompt, max_new_tokens=WARM_UP)
 
     def warm_cache(self, prompt: Prompt) -> None:
         """Answer a prompt at temperature 0 and keep the n-grams of the answer. The cost model learns from
         it."""
-        options: dict[str, Any] = {"max_new_tokens": self._tokens, "domain": self._domain, "temperature": 0.0}
-        method = make_method("auto", self._pair.map).name
-        for done in self._pair.stream(prompt, method=method, **self._sampling, **options, **self._fixed):
-            self._pair.remember(done, self._domain)
+        method = make_method("auto", self.pair.map).name
+        greedy = {name: value for name, value in self._options.items() if name not in DRAFTING}
+        greedy |= {"temperature": 0.0, "seed": None}
+        for done in self.pair.stream(prompt, method=method, domain=self._domain, **greedy):
+            self.pair.remember(done, self._domain)
 
     def answers(
         self, index: int, prompt: Prompt, runs: int
     ) -> Iterator[tuple[int, str, Generation, Generation | None]]:
         """(run, lane, answer, the baseline's answer in that run). Raises Stopped."""
-        lanes = {name: partial(self._run, name, prompt, **self._options) for name in self._lanes}
+        lanes = {name: partial(self.run, name, prompt) for name in self.names}
         waiting, baselines = dict[str, Generation](), dict[int, Generation]()
         for run, name, made in in_turns(lanes, Budget(runs), time.monotonic, index):
             waiting[name] = made
@@ -171,12 +202,10 @@ class _Lanes:
                     yield run, one, waiting[one], baselines.get(run)
                 waiting.clear()
 
-    def _run(self, name: str, prompt: Prompt, **options: Any) -> Generation:
+    def run(self, name: str, prompt: Prompt, **changed: Any) -> Generation:
         """An answer of a lane. Raises Stopped."""
-        if self._cancelled():
-            raise Stopped
         method, line = self._lanes[name]
-        made = self._pair.generate(prompt, method=method, domain=line, **options, **self._fixed)
+        made = self.pair.generate(prompt, method=method, domain=line, **self._options | changed)
         if made.finish_reason == "cancelled":
             raise Stopped
         return made
@@ -186,6 +215,6 @@ class _Lanes:
         if baseline is None:
             return None, None
         rate, plain = made.metrics["tokens_per_second"], baseline.metrics["tokens_per_second"]
-        fixed = self.temperature == 0 or (self._seed is not None and METHODS[made.method].coupled)
-        same = made.token_ids == baseline.token_ids if fixed else None
+        seeded = self._options.get("seed") is not None and METHODS[made.method].coupled
+        same = made.token_ids == baseline.token_ids if self.temperature == 0 or seeded else None
         return same, rate / plain if rate and plain else None

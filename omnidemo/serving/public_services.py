@@ -30,26 +30,31 @@ from omnidemo.storage.store import Store
 from omnidemo.storage.visitors import OWN, Caller, Visitors, is_operator, is_public, owned
 
 EVERYBODY, OWN_LINE, USED_LINE, OPERATOR = range(4)
-# Who may call the services that are passed on as they are. EVERYBODY: nothing of a visitor is shown, nothing
-# is changed that others would miss, and nobody can guess the key of another's answer. OWN_LINE, USED_LINE: a
-# visitor for the own line alone, which counts as used now by the second. OPERATOR: it concerns everybody, or
-# tells which files are there.
-RIGHTS: Mapping[str, int] = {
-    name: right
-    for right, names in (
-        (EVERYBODY, "methods refusals manner topics examples sample_prompts pace_of speeds_of speed_lanes"
-                    " forget_copies"),
-        (OWN_LINE, "drafting let_learn on_disk export_adapter"),
-        (USED_LINE, "pause resume reset activate"),
-        (OPERATOR, "configure change_over import_adapter stop resolve close"),
+# Who may call the services that are passed on as they are, and the part of `Services` that has each.
+# EVERYBODY: nothing of a visitor is shown, nothing is changed that others would miss, and nobody can guess
+# the key of another's answer. OWN_LINE, USED_LINE: a visitor for the own line alone, which counts as used now
+# by the second. OPERATOR: it concerns everybody, or tells which files are there.
+RIGHTS: Mapping[str, tuple[int, str]] = {
+    name: (right, part)
+    for right, part, names in (
+        (EVERYBODY, "", "methods refusals manner topics examples sample_prompts forget_copies"),
+        (EVERYBODY, "chats", "pace_of"),
+        (EVERYBODY, "drafts", "describe_target"),
+        (EVERYBODY, "speeds", "speeds_of speed_lanes"),
+        (OWN_LINE, "adaptation", "drafting on_disk export_adapter"),
+        (OWN_LINE, "chats", "let_learn"),
+        (USED_LINE, "adaptation", "pause resume reset activate"),
+        (OPERATOR, "adaptation", "configure import_adapter"),
+        (OPERATOR, "pool", "stop"),
+        (OPERATOR, "", "change_over resolve close"),
     )
     for name in names.split()
-}  # fmt: skip
+}
 
 
 def may(caller: Caller | None, action: str, public: bool) -> bool:
     """Whether a caller (None: the program itself) may call a service, of the own line at least."""
-    return RIGHTS[action] != OPERATOR or not public or caller is None or caller.operator
+    return RIGHTS[action][0] != OPERATOR or not public or caller is None or caller.operator
 
 
 class PublicServices:
@@ -71,20 +76,21 @@ class PublicServices:
     def __getattr__(self, name: str) -> Any:
         if name not in RIGHTS:
             raise AttributeError(f"there is no service {name} for callers")
-        act: Callable[..., Any] = getattr(self._services, name)
-        return act if RIGHTS[name] == EVERYBODY else partial(self._allowed, name, act)
+        right, part = RIGHTS[name]
+        act: Callable[..., Any] = getattr(getattr(self._services, part) if part else self._services, name)
+        return act if right == EVERYBODY else partial(self._allowed, name, act)
 
     def _allowed(self, name: str, act: Callable[..., Any], /, *given: Any, **named: Any) -> Any:
         """What a service returns to a caller who may call it. `Refused` for others."""
         visitor = self._visitor()
         if not may(self._who(), name, self.public):
             raise Refused(self.refusal())
-        if visitor is None or RIGHTS[name] == OPERATOR:
+        if visitor is None or RIGHTS[name][0] == OPERATOR:
             return act(*given, **named)
         asked = signature(act).bind(*given, **named)
         asked.apply_defaults()
         asked.arguments["domain"] = line = self._own(asked.arguments["domain"])
-        if RIGHTS[name] == USED_LINE:
+        if RIGHTS[name][0] == USED_LINE:
             self._services.visitor_lines.use(line)
         return act(*asked.args, **asked.kwargs)
 
@@ -158,8 +164,8 @@ class PublicServices:
         """Whether visitors may use a model: bundled models and the configured pair, also one before it, which
         open pages have."""
         settings = self._services.settings
-        pairs = [(settings.target, settings.drafter), *self._services.former]
-        return name.startswith("bundled/") or any(self._services.known(name) in pair for pair in pairs)
+        pairs = [(settings.target, settings.drafter), *self._services.pool.former]
+        return name.startswith("bundled/") or any(self._services.pool.known(name) in pair for pair in pairs)
 
     def _told(self, state: PairState) -> PairState:
         """The state of a pair; a visitor's names no folder of the server."""
@@ -198,10 +204,6 @@ class PublicServices:
         self.quotas.spend(visitor.name, made.accepted + (made.token is not None))
         return made
 
-    def describe_target(self, target: str, drafter: str, tokenizer: bool = False) -> dict[str, Any]:
-        """As `CheckedDrafts.describe`."""
-        return self._services.drafts.describe(target, drafter, tokenizer)
-
     # Models.
 
     def models(self) -> list[ModelCard]:
@@ -213,16 +215,16 @@ class PublicServices:
     def load(self, target: str, drafter: str) -> PairState:
         """A visitor loads models of the list; for others the state is failed, with the reason."""
         if self._visitor() is None or (self._offered(target) and self._offered(drafter)):
-            return self._told(self._services.load(target, drafter))
+            return self._told(self._services.pool.load(target, drafter))
         said = f"Only the models of the list are loaded here. {self.refusal()}"
-        return replace(self._services.state(target, drafter), stage="failed", error=said)
+        return replace(self._services.pool.state(target, drafter), stage="failed", error=said)
 
     def state(self, target: str, drafter: str) -> PairState:
-        return self._told(self._services.state(target, drafter))
+        return self._told(self._services.pool.state(target, drafter))
 
     def changed_over(self) -> bool:
         """Whether the settings had another pair before."""
-        return bool(self._services.former)
+        return bool(self._services.pool.former)
 
     def better(self) -> BetterTarget | None:
         """The target that is fetched meanwhile; None for visitors, who use the configured one."""
@@ -234,10 +236,12 @@ class PublicServices:
         """Refused where a quota is used up; a begun answer is finished."""
         visitor = self._visitor()
         if visitor is None:
-            return self._services.chat(session=self.caller_name or session, domain=domain, **options)
+            return self._services.chats.chat(session=self.caller_name or session, domain=domain, **options)
         self._begin(visitor)
         self._shorten(options, max(LONGEST_ANSWER, self._services.settings.max_new_tokens))
-        return self._counted(visitor, self._services.chat(session=visitor.own, domain=visitor.own, **options))
+        return self._counted(
+            visitor, self._services.chats.chat(session=visitor.own, domain=visitor.own, **options)
+        )
 
     def repeat(
         self, *, session: str = "api", domain: str | None = None, count: int = 10, first: int = 0,
@@ -247,14 +251,14 @@ class PublicServices:
         visitor = self._visitor()
         if visitor is None:
             named: dict[str, Any] = {"session": self.caller_name or session, "domain": domain}
-            yield from self._services.repeat(count=count, first=first, **named, **options)
+            yield from self._services.tasks.repeat(count=count, first=first, **named, **options)
             return
         self._shorten(options)
         own: dict[str, Any] = {"session": visitor.own, "domain": visitor.own, "count": 1}
         for number in range(first, first + count):
             self._begin(visitor)
             item: Part | Repeated | None = None
-            for item in self._counted(visitor, self._services.repeat(first=number, **own, **options)):
+            for item in self._counted(visitor, self._services.tasks.repeat(first=number, **own, **options)):
                 if isinstance(item, Repeated):
                     item = replace(item, generation=replace(item.generation, domain=DEFAULT))
                 yield item
@@ -273,32 +277,22 @@ class PublicServices:
             self._begin(visitor)
             self._shorten(options)
             options["domain"] = visitor.own
-        for comparison in self._services.compare(prompts=prompts, methods=methods, **options):
+        for comparison in self._services.chats.compare(prompts=prompts, methods=methods, **options):
             tokens = len(comparison.generation.token_ids)
             left = visitor is None or self.quotas.spend(visitor.name, tokens)
             yield comparison
             if not left:
                 return
 
-    def plain(self, **options: Any) -> list[Generation]:
-        """For a visitor all runs count as one answer, with the tokens of all."""
-        return self._beside(lambda **given: (self._services.plain(**given),), options)[0]
-
-    def fresh_and_today(self, *, domain: str, **options: Any) -> Sequence[list[Generation]]:
-        """As `plain`, with the visitor's own line."""
-        return self._beside(self._services.fresh_and_today, options | {"domain": self._own(domain)})
-
-    def _beside(
-        self, run: Callable[..., Sequence[list[Generation]]], options: dict[str, Any]
-    ) -> Sequence[list[Generation]]:
-        visitor = self._visitor()
+    def race(self, *, domain: str | None = None, **options: Any) -> list[list[Generation]]:
+        """For a visitor all runs count as one answer, with the tokens of all. A line is the visitor's own."""
+        visitor, domain = self._visitor(), domain and self._own(domain)
         if visitor is None:
-            return run(**options)
+            return self._services.chats.race(domain=domain, **options)
         self.quotas.ask(visitor.name)
         self._shorten(options)
-        made = run(**options)
-        for generation in (generation for runs in made for generation in runs):
-            self.quotas.spend(visitor.name, len(generation.token_ids))
+        made = self._services.chats.race(domain=domain, **options)
+        self.quotas.spend(visitor.name, sum(len(one.token_ids) for runs in made for one in runs))
         return made
 
     # Where questions went. A visitor sees their own session, and their own line as the default one.
@@ -306,21 +300,21 @@ class PublicServices:
     def routed(self, session: str) -> Route | None:
         visitor = self._visitor()
         if visitor is None:
-            return self._services.routed(self.caller_name or session)
-        route = self._services.routed(visitor.own)
+            return self._services.chats.routed(self.caller_name or session)
+        route = self._services.chats.routed(visitor.own)
         return None if route is None else replace(route, domain=DEFAULT, why=WHY)
 
     # Adapter lines. Whatever the visitor's page calls the line, it is the visitor's own one.
 
     def lines(self, target: str, drafter: str) -> list[LineInfo]:
         """A visitor's own line; for all others the lines that are no visitor's."""
-        own, lines = self.own, self._services.lines(target, drafter)
+        own, lines = self.own, self._services.adaptation.lines(target, drafter)
         if not own:
             return [line for line in lines if not owned(line.domain)]
         return [replace(line, domain=DEFAULT) for line in lines if line.domain == own]
 
     def trainer(self, target: str, drafter: str, domain: str = DEFAULT) -> TrainerStatus:
-        return replace(self._services.trainer(target, drafter, self._own(domain)), domain=domain)
+        return replace(self._services.adaptation.trainer(target, drafter, self._own(domain)), domain=domain)
 
     # Stored data.
 
@@ -335,11 +329,11 @@ class PublicServices:
         services, own = self._services, OWN + name
         if not services.visitor_lines.forget(own):
             raise Refused(BUSY)
-        services.forget_exports(own)
+        services.adaptation.forget_exports(own)
         services.speeds.forget()
         gone = 0
         for session in (own, name):  # `name`: from before the app was public, or as its operator
-            services.forget_asked(session)
+            services.chats.forget(session)
             gone += services.store.forget_visitor(session)
         if not services.store.status.ok:
             return (

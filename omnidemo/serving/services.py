@@ -17,7 +17,6 @@ from omnidemo.pair.zerogpu import start as zero_gpu
 from omnidemo.serving.adaptation_service import AdaptationService
 from omnidemo.serving.answers.checked_drafts import CheckedDrafts
 from omnidemo.serving.answers.repeated_answers import RepeatedAnswers
-from omnidemo.serving.beside import Beside
 from omnidemo.serving.better_target import BetterTarget, first_target
 from omnidemo.serving.chat_service import ChatService
 from omnidemo.serving.pair_loading import StageReport, build_pair, open_store
@@ -52,9 +51,9 @@ class MethodInfo:
 
 
 class Services:
-    """The application without its pages. Thread-safe. ValueError where another process uses the storage. Most
-    methods are those of its parts, which document them: `PairPool`, `ChatService`, `RepeatedAnswers`,
-    `AdaptationService`, `Speeds` and `Beside`."""
+    """The application without its pages. Thread-safe. ValueError where another process uses the storage. Its
+    parts: `pool` loads pairs, `chats` answers, `tasks` repeats them, `adaptation` learns, `speeds` measures,
+    `drafts` checks what other machines draft."""
 
     def __init__(self, settings: Settings | None = None, cluster: Cluster | None = None) -> None:
         """`cluster`: other processes that write answers and train; None: this process and its children."""
@@ -69,85 +68,44 @@ class Services:
         self.public_services: PublicServices | None = None  # set by the page
         self.processes = cluster.processes if cluster else 1  # that write the answers of a pair
         build = cluster.build if cluster else zero_gpu.build if zero_gpu.started() else build_pair
-        self._pool = PairPool(
+        self.pool = PairPool(
             settings,
             self.store,
-            lambda: self._adaptation.prepare(),
+            lambda: self.adaptation.prepare(),
             build,
             cluster.trainers if cluster else None,
         )
-        self._adaptation = AdaptationService(self._pool, self.store)
-        self.visitor_lines = VisitorLines(self._pool, self.store)
-        self.speeds = Speeds(self._pool, self.store)
+        self.adaptation = AdaptationService(self.pool, self.store)
+        self.visitor_lines = VisitorLines(self.pool, self.store)
+        self.speeds = Speeds(self.pool, self.store)
         self.speeds.public = is_public(settings)
-        self._chats = ChatService(self._pool, self._adaptation, self.store, self.speeds)
-        self._repeated = RepeatedAnswers(self._pool, self._chats)
-        self._beside = Beside(self._pool)
-        self.drafts = CheckedDrafts(self._pool, self.speeds)
-        self._pass_on()
-
-    def _pass_on(self) -> None:
-        """Offer methods of the parts."""
-        pool, chats, beside, lines = self._pool, self._chats, self._beside, self._adaptation
-        self.load = pool.load
-        self.state = pool.state
-        self.stop = pool.stop
-        self.known = pool.known
-        self.conditions = pool.conditions
-
-        self.chat = chats.chat
-        self.repeat = self._repeated.repeat
-        self.compare = chats.compare
-        self.let_learn = chats.let_learn
-        self.pace_of = chats.pace_of
-        self.routed = chats.routed
-        self.forget_asked = chats.forget
-        self.plain = beside.plain
-        self.fresh_and_today = beside.fresh_and_today
-        self.speeds_of = self.speeds.of
-        self.speed_lanes = self.speeds.lanes
-
-        self.lines = lines.lines
-        self.trainer = lines.trainer
-        self.drafting = lines.drafting
-        self.pause = lines.pause
-        self.resume = lines.resume
-        self.reset = lines.reset
-        self.activate = lines.activate
-        self.on_disk = lines.on_disk
-        self.export_adapter = lines.export_adapter
-        self.import_adapter = lines.import_adapter
-        self.forget_exports = lines.forget_exports
-        self.configure = lines.configure
+        self.chats = ChatService(self.pool, self.adaptation, self.store, self.speeds)
+        self.tasks = RepeatedAnswers(self.pool, self.chats)
+        self.drafts = CheckedDrafts(self.pool, self.speeds)
 
     @property
     def settings(self) -> Settings:
         """The settings now; `configure` and `change_over` replace them."""
-        return self._pool.settings
+        return self.pool.settings
 
     def change_over(self, target: str) -> tuple[str, str]:
         """Make a target and its drafter the pair of the settings until the app ends, for new pages and the
         endpoint; returns the pair."""
-        self._pool.change_over(target, drafter_of(target, self._given))
+        self.pool.change_over(target, drafter_of(target, self._given))
         return self.settings.target, self.settings.drafter
-
-    @property
-    def former(self) -> list[tuple[str, str]]:
-        """Pairs that the settings named before `change_over`."""
-        return self._pool.former
 
     def end_answers(self, seconds: float) -> None:
         """Begin no further answer, cancel the running ones, and wait until they are recorded, for at most so
         many seconds."""
         self.speeds.close()
-        self._pool.end_answers(seconds)
+        self.pool.end_answers(seconds)
 
     def close(self) -> None:
         """Stop the trainers, write the queue of the store, and back up where the settings name a folder."""
         self.better.stop()
         self.speeds.close()
-        self._pool.close()
-        self._adaptation.close()
+        self.pool.close()
+        self.adaptation.close()
         self.store.flush()
         self._backup.close()
         self.store.close()
@@ -156,7 +114,7 @@ class Services:
     def forget_copies(self, domain: str = "") -> None:
         """As `AdaptationService.forget_copies`; measured speeds, which hold texts of answers, are dropped
         too."""
-        self._adaptation.forget_copies(domain)
+        self.adaptation.forget_copies(domain)
         self.speeds.forget()
 
     def models(self, scan: bool = True) -> list[ModelCard]:
@@ -195,7 +153,7 @@ class Services:
 
     def pair(self, target: str, drafter: str) -> Pair:
         """A loaded pair. RuntimeError, one sentence, while it is not ready."""
-        return self._pool.ready(target, drafter)[0]
+        return self.pool.ready(target, drafter)[0]
 
     def manner(self, target: str, drafter: str) -> Manner:
         """The sampling of a loaded pair's target where a request leaves it out."""

@@ -23,7 +23,7 @@ from omnidemo.storage.store import Store
 log = logging.getLogger(__name__)
 QUIET, PUBLIC_QUIET = 1.0, 20.0  # seconds without a request before measuring: in a private, in a public app
 KNOWN = 32  # answers whose speed is kept for the page, or why there is none
-WAITING = 4  # newest answers that can be measured
+WAITING = 4  # newest of them that can be measured
 LOOK_SECONDS = 0.05
 WATCHED = 1.0  # seconds; a page that waits is seen every LOOK_SECONDS
 # Why an answer has no speed, in four words.
@@ -37,14 +37,16 @@ UNKNOWN = "not measured in time"
 
 @dataclass(slots=True)
 class _Order:
-    """An answer to be measured."""
+    """An answer to be measured. `before`: None where it cannot be, or not any more. `found`: its speed, or
+    why it has none; None while it is unknown."""
 
     target: str
     drafter: str
     prompt: Prompt
     asked: GenerationConfig
-    before: Beginning
+    before: Beginning | None
     answer: Generation
+    found: Speed | str | None = None
     waited: float = -WATCHED  # when a page last waited for it
     stopped: bool = False
 
@@ -56,14 +58,13 @@ class _Order:
 
 class Speeds:
     """Measures the newest answers in a thread of its own, the newest one first. A new request (`hold`) ends a
-    measurement, which begins again when it is quiet. Thread-safe. Only `lanes` waits for a measurement."""
+    measurement, which begins again when it is quiet. Thread-safe. Only `speed_lanes` waits for one."""
 
     def __init__(self, pool: PairPool, store: Store) -> None:
         self.public = False
         self._pool, self._store = pool, store
         self._condition = threading.Condition()
         self._orders: OrderedDict[str, _Order] = OrderedDict()  # the newest answers, by key
-        self._known: OrderedDict[str, Speed | str] = OrderedDict()  # speeds, or why there is none
         self._now: _Order | None = None  # is being measured
         self._asked = 0.0  # when the last request came, or was answered
         self._closing = False
@@ -84,7 +85,7 @@ class Speeds:
         answer: Generation,
     ) -> None:  # fmt: skip
         """Order the measurement of a finished answer with guesses."""
-        why = ""
+        why: str | None = None
         if before is None:
             why = ELSEWHERE
         elif answer.finish_reason == "cancelled":
@@ -93,53 +94,52 @@ class Speeds:
             why = LEARNED
         elif not self._pool.settings.measure_speed:
             why = OFF
+        elif not any(answer.metrics.get(name) for name in ("drafted", "copies_proposed", "forced")):
+            return
         with self._condition:
-            if why or before is None:
-                return self._note(answer.key, why)
-            if not any(answer.metrics.get(name) for name in ("drafted", "copies_proposed", "forced")):
-                return
             self._asked = time.monotonic()
-            self._orders[answer.key] = _Order(target, drafter, prompt, asked, before, answer)
-            while len(self._orders) > WAITING:
-                key, old = self._orders.popitem(last=False)
-                old.stopped = True
-                if key not in self._known:
-                    self._note(key, LATER)
-            if self._thread is None and not self._closing:
+            order = _Order(target, drafter, prompt, asked, None if why else before, answer, why)
+            self._orders[answer.key] = order
+            for old in [one for one in self._orders.values() if one.before is not None][:-WAITING]:
+                old.before, old.found, old.stopped = None, old.found or LATER, True
+            while len(self._orders) > KNOWN:
+                self._orders.popitem(last=False)
+            if self._thread is None and not why and not self._closing:
                 self._thread = threading.Thread(target=self._run, name="speeds", daemon=True)
                 self._thread.start()
             self._condition.notify_all()
 
-    def of(self, keys: Sequence[str]) -> dict[str, Speed | str | None]:
+    def speeds_of(self, keys: Sequence[str]) -> dict[str, Speed | str | None]:
         """The speeds of the answers with these keys, or why there is none; None where it is being
         measured."""
         with self._condition:
-            return {key: self._known.get(key, None if key in self._orders else UNKNOWN) for key in keys}
+            there = self._orders
+            return {key: there[key].found if key in there else UNKNOWN for key in keys}
 
-    def lanes(self, key: str, patience: float, again: bool = False) -> Speed | None:
+    def speed_lanes(self, key: str, patience: float, again: bool = False) -> Speed | None:
         """The speed of an answer for a page that waits. One of the newest answers is measured now, for at
         most `patience` seconds, where its speed is unknown or wanted `again`. None where it stays unknown."""
         until = time.monotonic() + patience
         with self._condition:
             order = self._orders.get(key)
-            if again and order is not None:
-                self._known.pop(key, None)
-            if key not in self._known and self._now is not order is not None:
+            if order is None:
+                return None
+            if again and order.before is not None:
+                order.found = None
+            if order.found is None and self._now is not order:
                 self._stop()
-            while order is not None and key not in self._known and self._orders.get(key) is order:
+            while order.found is None and self._orders.get(key) is order:
                 order.waited = time.monotonic()
                 self._condition.notify_all()
                 if order.waited > until:
                     return None
                 self._condition.wait(LOOK_SECONDS)
-            found = self._known.get(key)
-            return found if isinstance(found, Speed) else None
+            return order.found if isinstance(order.found, Speed) else None
 
     def forget(self) -> None:
         """Drop known speeds, which hold texts of answers, and ordered measurements."""
         with self._condition:
             self._orders.clear()
-            self._known.clear()
             self._stop()
 
     def close(self) -> None:
@@ -154,16 +154,10 @@ class Speeds:
             self._now.stopped = True
         self._condition.notify_all()
 
-    def _note(self, key: str, found: Speed | str) -> None:
-        """The lock is held."""
-        self._known[key] = found
-        while len(self._known) > KNOWN:
-            self._known.popitem(last=False)
-
     def _next(self) -> _Order | None:
         """The order to measure now: one that a page waits for, or else the newest once it is quiet. The lock
         is held."""
-        orders = [order for key, order in reversed(self._orders.items()) if key not in self._known]
+        orders = [order for order in reversed(self._orders.values()) if order.found is None]
         quiet = time.monotonic() - self._asked > (PUBLIC_QUIET if self.public else QUIET)
         due = [order for order in orders if order.watched] or (orders if quiet else [])
         return due[0] if due and not self._pool.users else None
@@ -172,13 +166,14 @@ class Speeds:
         while not self._closing:
             with self._condition:
                 order = self._now = self._next()
-                if order is None:
-                    self._condition.wait(LOOK_SECONDS if self._orders.keys() - self._known.keys() else 1.0)
+                if order is None or order.before is None:
+                    unknown = any(one.found is None for one in self._orders.values())
+                    self._condition.wait(LOOK_SECONDS if unknown else 1.0)
                     continue
-                order.stopped = False
+                order.stopped, before = False, order.before
             found: Speed | str | None = None
             try:
-                found = self._measure(order)
+                found = self._measure(order, before)
             except NoFigure as why:
                 found = str(why)
             except Exception as error:  # whatever a model raises: the answer stays unmeasured
@@ -186,17 +181,17 @@ class Speeds:
                 found = BROKEN
             with self._condition:
                 self._now = None
-                if found is not None and self._orders.get(order.answer.key) is order:
-                    self._note(order.answer.key, found)
+                if order.before is not None:
+                    order.found = found
                 self._condition.notify_all()
             if isinstance(found, Speed):
                 self._store.set_speed(order.answer.key, found)
 
-    def _measure(self, order: _Order) -> Speed | None:
+    def _measure(self, order: _Order, before: Beginning) -> Speed | None:
         """None where it was stopped."""
         with self._pool.using(order.target, order.drafter) as (pair, _):
             again = Repetition(
-                pair, order.before, pair.prompt_ids(order.prompt), order.asked, order.answer,
+                pair, before, pair.prompt_ids(order.prompt), order.asked, order.answer,
                 lambda: order.stopped or self._pool.users > 1 or pair.in_flight > 1, lambda: order.watched,
             )  # fmt: skip
             return again.measure(time.monotonic)

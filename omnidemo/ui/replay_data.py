@@ -13,6 +13,9 @@ from omnidemo.core.config import SAMPLING, GenerationConfig
 from omnidemo.core.records import Generation, Round
 from omnidemo.decoding.methods import BASELINE
 from omnidemo.learning.lines.router import DEFAULT
+from omnidemo.pair.in_turns import middle
+from omnidemo.pair.repeated_task import options_of
+from omnidemo.serving.comparison import FRESH, TODAY
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.storage.recorded_rounds import round_lines
 from omnidemo.ui import answer_lines, downloads, task_rows
@@ -21,6 +24,7 @@ from omnidemo.ui.downloads import for_browser
 from omnidemo.ui.errors import report
 from omnidemo.ui.shell import PRIVATE, QUIET, longest_answer, script, widget
 
+PLAIN_SECONDS, RACE_SECONDS = 5.0, 20.0  # of one lane, and of two between which a small difference counts
 PATIENCE = 60.0  # seconds in which the newest answer is measured that somebody wants to see
 
 
@@ -34,10 +38,14 @@ def _lane(rounds: Iterable[Round], version: int, **about: Any) -> dict[str, Any]
 
 
 def lane(runs: Sequence[Generation]) -> dict[str, Any]:
-    """A lane of measured runs, of which the median one comes first."""
-    return _lane(
-        runs[0].rounds, runs[0].adapter_version, method=runs[0].method, at=time.time(), runs=len(runs)
-    )
+    """A lane of measured runs: the median one, and the seconds of each."""
+    shown, seconds = middle(runs, _seconds), [*map(_seconds, runs)]
+    about = {"method": shown.method, "at": time.time(), "runs": len(runs), "seconds": seconds}
+    return _lane(shown.rounds, shown.adapter_version, **about)
+
+
+def _seconds(run: Generation) -> float:
+    return sum(done.seconds["total"] for done in run.rounds)
 
 
 def beside(services: PublicServices, wanted: Mapping[str, Any]) -> dict[str, Any]:
@@ -65,8 +73,8 @@ def beside(services: PublicServices, wanted: Mapping[str, Any]) -> dict[str, Any
             "lanes": [_lane(rounds, 0, method=name, at=time.time(), runs=1) for rounds, name in both],
             "speed": answer_lines.speed(speed),
         }
-    made = services.plain(**asked, **{name: getattr(checked, name) for name in SAMPLING}, seed=checked.seed)
-    return {"lanes": [lane(made)]}
+    asked |= {name: getattr(checked, name) for name in SAMPLING} | {"seed": checked.seed}
+    return {"lanes": [*map(lane, services.race(methods=[BASELINE], seconds=PLAIN_SECONDS, **asked))]}
 
 
 def former(services: PublicServices, wanted: Mapping[str, Any]) -> dict[str, Any]:
@@ -76,14 +84,12 @@ def former(services: PublicServices, wanted: Mapping[str, Any]) -> dict[str, Any
     given = downloads.fields(wanted.get("task"), "task")
     task, first = task_rows.asked_task(given), task_rows.first_of(given)
     (text,) = task.inputs(1, first=first) or [task.written[-1]]
-    made = services.fresh_and_today(
+    made = services.race(
         target=str(wanted.get("target") or ""), drafter=str(wanted.get("drafter") or ""),
-        messages=task.messages(text), method=services.settings.method,
-        max_new_tokens=task.max_new_tokens, domain=DEFAULT if services.own else task.name,
+        messages=task.messages(text), methods=[FRESH, TODAY], seconds=RACE_SECONDS, recall=True,
+        **options_of(task, {"domain": DEFAULT if services.own else task.name}),
     )  # fmt: skip
-    seconds = [[sum(done.seconds["total"] for done in run.rounds) for run in runs] for runs in made]
-    both = [lane(runs) | {"seconds": own} for runs, own in zip(made, seconds, strict=True)]
-    return {"lanes": both, "input": text}
+    return {"lanes": [*map(lane, made)], "input": text}
 
 
 def recall(services: PublicServices, request: Any) -> dict[str, Any]:

@@ -464,13 +464,13 @@ def test_a_system_prompt_reaches_the_model_and_its_race_and_belongs_to_its_chat(
     page: Page, services: FakeServices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     raced: list[list[Mapping[str, str]]] = []
-    plain = services.plain
+    race = services.race
 
     def noted(**options: Any) -> Any:
         raced.append(options["messages"])
-        return plain(**options)
+        return race(**options)
 
-    monkeypatch.setattr(services, "plain", noted)
+    monkeypatch.setattr(services, "race", noted)
     button = page.get_by_role("button", name="System prompt")
     button.click()
     expect(page.locator("#omni-system-text")).to_be_focused()

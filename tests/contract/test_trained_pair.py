@@ -62,21 +62,21 @@ def test_greedy_ids_equal_transformers(target: str, drafter: str, texts: Sequenc
 
 
 def ready(services: Services) -> Pair:
-    services.load(TARGET, DRAFTER)
+    services.pool.load(TARGET, DRAFTER)
     end = time.monotonic() + 60
-    while services.state(TARGET, DRAFTER).stage not in ("ready", "failed") and time.monotonic() < end:
+    while services.pool.state(TARGET, DRAFTER).stage not in ("ready", "failed") and time.monotonic() < end:
         time.sleep(0.05)
-    assert services.state(TARGET, DRAFTER).stage == "ready", services.state(TARGET, DRAFTER)
+    assert services.pool.state(TARGET, DRAFTER).stage == "ready", services.pool.state(TARGET, DRAFTER)
     return services.pair(TARGET, DRAFTER)
 
 
 def learn(services: Services, count: int) -> None:
     for prompt in sample_prompts.sample(UNREAD, count, 0, "train"):  # each with the update due after it
         messages = [{"role": "user", "content": prompt}]
-        list(services.chat(
+        list(services.chats.chat(
             session="test", target=TARGET, drafter=DRAFTER, messages=messages, max_new_tokens=ANSWER
         ))  # fmt: skip
-    services._adaptation._lines(TARGET, DRAFTER).measurer.settle()
+    services.adaptation._lines(TARGET, DRAFTER).measurer.settle()
 
 
 def alpha(pair: Pair, held_out: Sequence[str]) -> float:
@@ -120,12 +120,12 @@ def learnt(tmp_path_factory: pytest.TempPathFactory) -> Learnt:
         pair, held_out = ready(services), WEATHER[:UNSEEN]
         before = alpha(pair, held_out)
         learn(services, LEARNED)
-        status = services.trainer(TARGET, DRAFTER)
+        status = services.adaptation.trainer(TARGET, DRAFTER)
         after = alpha(pair, held_out)
         answer = ask(pair)
-        services.activate(TARGET, DRAFTER, 0)
+        services.adaptation.activate(TARGET, DRAFTER, 0)
         without = alpha(pair, held_out)
-        services.activate(TARGET, DRAFTER, status.version)
+        services.adaptation.activate(TARGET, DRAFTER, status.version)
         services.store.flush()
         return Learnt(
             settings,

@@ -81,7 +81,7 @@ def started(settings: Settings, cluster: RayCluster) -> Services:
 def ask(services: Services, question: str, tokens: int = 60, **options: Any) -> Generation:
     names = {"target": services.settings.target, "drafter": services.settings.drafter}
     asked = {"method": "ngram-exact", "temperature": 0.0, "session": "s", "max_new_tokens": tokens} | options
-    *_, last = services.chat(messages=[{"role": "user", "content": question}], **names, **asked)
+    *_, last = services.chats.chat(messages=[{"role": "user", "content": question}], **names, **asked)
     assert isinstance(last, Generation)
     return last
 
@@ -105,13 +105,13 @@ def test_the_endpoint_waits_while_replicas_start_and_says_when_to_ask_again(
     serves one app at a time."""
     free = settings.model_copy(update={"storage": tmp_path / "storage", "port": free_port()})
     services, looks = Services(free, cluster), list[str]()
-    state = services.state
+    state = services.pool.state
 
     def noted(target: str, drafter: str) -> Any:
         looks.append(state(target, drafter).stage)
         return state(target, drafter)
 
-    monkeypatch.setattr(services, "state", noted)
+    monkeypatch.setattr(services.pool, "state", noted)
     body = {"messages": [{"role": "user", "content": QUESTIONS[0]}], "temperature": 0, "max_tokens": 8}
 
     def post() -> httpx.Response:
@@ -173,8 +173,8 @@ def test_a_version_outlives_the_trainer_and_a_restart(services: Services, cluste
     for question in QUESTIONS:
         assert ask(services, question).adapter_version == 0
     until, killed = time.monotonic() + SECONDS, 0
-    while not services.trainer(*names).version:
-        status = services.trainer(*names)
+    while not services.adaptation.trainer(*names).version:
+        status = services.adaptation.trainer(*names)
         assert time.monotonic() < until and not status.error, status
         if not killed and status.state == "training" and (killed := process("Trainer")):
             os.kill(killed, signal.SIGKILL)

@@ -36,4 +36,4 @@ def test_replicas_hold_a_visitors_ngrams_and_version_apart(app: App) -> None:
 
 
 def test_a_fingerprint_names_no_backend_of_a_process_that_does_not_answer(app: App) -> None:
-    assert re.fullmatch(r"replicas\.[0-9a-f]{12}", app.services.conditions(*app.pair))
+    assert re.fullmatch(r"replicas\.[0-9a-f]{12}", app.services.pool.conditions(*app.pair))

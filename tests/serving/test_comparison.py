@@ -16,8 +16,8 @@ from omnidemo import load_pair
 from omnidemo.core.config import Settings
 from omnidemo.decoding.methods import BASELINE
 from omnidemo.pair.pair import Pair
-from omnidemo.serving import beside, chat_service
-from omnidemo.serving.comparison import FRESH, TODAY, compare
+from omnidemo.serving import chat_service
+from omnidemo.serving.comparison import FRESH, FRESH_LINE, TODAY, compare
 from tests.support.models import save
 
 
@@ -37,7 +37,7 @@ def test_the_fresh_drafter_has_a_lane_and_all_meet_the_same_warm_cache(pair: Pai
         )
     )
     assert [one.method for one in done] == [BASELINE, FRESH, "ngram-exact"]
-    assert [one.generation.domain for one in done] == ["default", beside.FRESH_LINE, "default"]
+    assert [one.generation.domain for one in done] == ["default", FRESH_LINE, "default"]
     assert all(one.identical for one in done)
     entries = {one.generation.cache_entries for one in done}
     # met before the first lane, and nothing learned between them

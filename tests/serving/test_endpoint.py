@@ -566,7 +566,7 @@ def test_an_error_of_the_engine_is_told_before_and_in_a_stream(
 
 def read_first(services: FakeServices, monkeypatch: pytest.MonkeyPatch, pieces: int) -> list[int]:
     """Have its answers read a long prompt in pieces of 20 ms; returns how far each came."""
-    whole, came = services.chat, list[int]()
+    whole, came = services.chats.chat, list[int]()
 
     def chat(**options: Any) -> Iterator[Part]:
         came.append(0)
@@ -640,7 +640,7 @@ def test_a_stream_behind_others_or_between_two_rounds_says_that_it_waits(
     local: tuple[FakeServices, str], monkeypatch: pytest.MonkeyPatch, rounds: int
 ) -> None:
     services, url = local
-    free, whole = threading.Event(), services.chat
+    free, whole = threading.Event(), services.chats.chat
 
     def chat(**options: Any) -> Iterator[Part]:
         for number, item in enumerate(whole(**options)):
@@ -760,7 +760,7 @@ def test_a_client_that_leaves_before_its_answer_ends_it(
 ) -> None:
     (services, url), ended = local, threading.Event()
     monkeypatch.setattr(services, "pace", 0.05)
-    whole = services.chat
+    whole = services.chats.chat
 
     def watched(**options: Any) -> Iterator[Round | Generation]:
         for item in whole(**options):

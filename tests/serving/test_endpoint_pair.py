@@ -152,15 +152,13 @@ def test_the_fingerprint_tells_rounded_weights_and_passes_compiled_meanwhile_apa
     app: tuple[Services, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     services, client = app
-    usual = services.conditions(*PAIR)
+    usual = services.pool.conditions(*PAIR)
     with monkeypatch.context() as patched:
-        patched.setattr(
-            services._pool, "settings", services.settings.model_copy(update={"dtype": "bfloat16"})
-        )
-        assert services.conditions(*PAIR) == usual.replace("float32", "bfloat16-in-float32")
+        patched.setattr(services.pool, "settings", services.settings.model_copy(update={"dtype": "bfloat16"}))
+        assert services.pool.conditions(*PAIR) == usual.replace("float32", "bfloat16-in-float32")
     with monkeypatch.context() as patched:
         patched.setattr(choice, "arithmetic_of", lambda runner: "int8")
-        assert services.conditions(*PAIR) == usual.replace("float32", "int8-in-float32")
+        assert services.pool.conditions(*PAIR) == usual.replace("float32", "int8-in-float32")
     kinds = iter(["torch", "compiled"])
     monkeypatch.setattr(choice, "kind_of", lambda runner: next(kinds))
     made = client.chat.completions.create(
@@ -350,7 +348,7 @@ def test_who_asks_while_the_app_stops_is_told_so(tmp_path: Path) -> None:
                 refused = httpx.post(address, json=body, timeout=60)
                 assert refused.status_code == 503 and refused.headers["x-should-retry"] == "false"
                 assert "The app is being stopped; ask again" in refused.json()["error"]["message"]
-            assert services.load("bundled/large", DRAFTER).stage == "failed"
-            assert services.load(TARGET, DRAFTER).stage == "ready"
+            assert services.pool.load("bundled/large", DRAFTER).stage == "failed"
+            assert services.pool.load(TARGET, DRAFTER).stage == "ready"
     finally:
         services.close()

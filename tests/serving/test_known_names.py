@@ -55,7 +55,7 @@ def serving(tmp_path: Path, target: str, **more: Any) -> Iterator[Services]:
 
 def until(services: Services, target: str, *stages: str) -> PairState:
     end = time.monotonic() + 60
-    while (state := services.state(target, DRAFTER)).stage not in stages:
+    while (state := services.pool.state(target, DRAFTER)).stage not in stages:
         assert time.monotonic() < end and state.stage != "failed", state
         time.sleep(0.01)
     return state
@@ -65,15 +65,15 @@ def test_a_path_never_shows(file: Path, tmp_path: Path) -> None:
     known = sources.find(str(file)).name
     with serving(tmp_path, str(file)) as services:
         assert services.settings.target == known
-        services.load(str(file), DRAFTER)  # as a page that was open before would ask
+        services.pool.load(str(file), DRAFTER)  # as a page that was open before would ask
         assert until(services, str(file), "ready").target == known
-        assert services.load(known, DRAFTER).stage == "ready" and services.known(str(file)) == known
+        assert services.pool.load(known, DRAFTER).stage == "ready" and services.pool.known(str(file)) == known
         asked: dict[str, Any] = {
             "messages": [{"role": "user", "content": "hi"}],
             "max_new_tokens": 4,
             "session": "s",
         }
-        *_, answer = services.chat(target=str(file), drafter=DRAFTER, method="ngram-exact", **asked)
+        *_, answer = services.chats.chat(target=str(file), drafter=DRAFTER, method="ngram-exact", **asked)
         assert isinstance(answer, Generation)
         services.store.flush()
         services.store.export_csv("requests", tmp_path / "requests.csv")
@@ -92,12 +92,12 @@ def test_a_path_never_shows(file: Path, tmp_path: Path) -> None:
 
 def test_a_wrong_path_is_said_where_it_is_loaded(tmp_path: Path) -> None:
     with serving(tmp_path, str(tmp_path / "nothing.gguf")) as services:
-        services.load(services.settings.target, DRAFTER)
-        state = services.state(services.settings.target, DRAFTER)
+        services.pool.load(services.settings.target, DRAFTER)
+        state = services.pool.state(services.settings.target, DRAFTER)
         end = time.monotonic() + 30
         while state.stage != "failed" and time.monotonic() < end:
             time.sleep(0.01)
-            state = services.state(services.settings.target, DRAFTER)
+            state = services.pool.state(services.settings.target, DRAFTER)
         assert state.error is not None and "is not there" in state.error
 
 
@@ -127,14 +127,14 @@ def test_a_download_is_stopped_goes_on_and_then_has_its_name(
             services.settings.target == spec
             and next(c for c in services.models() if c.name == spec).availability == "downloadable"
         )
-        services.load(spec, DRAFTER)
+        services.pool.load(spec, DRAFTER)
         while not until(services, spec, "downloading").fraction:
             time.sleep(0.01)
-        services.stop(spec, DRAFTER)
+        services.pool.stop(spec, DRAFTER)
         state = until(services, spec, "absent")
         assert state.detail == STOPPED and 0 < hub_downloads.begun("some-org/tiny-GGUF") < len(data)
         slow["seconds"] = 0.0
-        services.load(spec, DRAFTER)
+        services.pool.load(spec, DRAFTER)
         known = until(services, spec, "ready").target
         assert known.startswith("gguf/Tiny-Test-F32-") and services.settings.target == known
         assert hub.asked[1][1] is not None, "it went on where it was"
@@ -142,7 +142,7 @@ def test_a_download_is_stopped_goes_on_and_then_has_its_name(
         assert pickers[0].value == known
         cards = [card for card in services.models() if card.name in (known, spec)]
         assert [card.source for card in cards] == ["hub"] and cards[0].name == known
-        assert services.stop(known, DRAFTER).stage == "ready", "what is ready is not stopped"
+        assert services.pool.stop(known, DRAFTER).stage == "ready", "what is ready is not stopped"
 
 
 def test_the_panel_of_other_models(file: Path, tmp_path: Path) -> None:

@@ -24,14 +24,14 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[st
     monkeypatch.setattr(errors, "LISTEN_SECONDS", 1.5)
     services = FakeServices(load_seconds=0, pace=0, settings=Settings(storage=tmp_path, port=0))
     decoded: list[str] = []
-    chat = services.chat
+    chat = services.chats.chat
 
     def noted(**options: Any) -> Any:
         decoded.append(options["messages"][-1]["content"])
         return chat(**options)
 
     monkeypatch.setattr(services, "chat", noted)
-    services.load(services.settings.target, services.settings.drafter)
+    services.pool.load(services.settings.target, services.settings.drafter)
     page = build_app(services)
     _, address, _ = page.launch(
         **launch_options(services) | {"server_port": None}, prevent_thread_lock=True, quiet=True

@@ -30,7 +30,7 @@ def test_every_figure_of_the_tab_is_in_the_csv(
     view = View(target=models[0], drafter=models[1])
     made = [chat(services, models, "the small duck", draft_policy="chance") for _ in range(4)]
     assert services.store.flush()
-    live = services.trainer(*models).version
+    live = services.adaptation.trainer(*models).version
     shown = json.loads(page_json(services, view, live, ""))["answers"]
     assert shown["recorded"] is None and shown["line"] == "default"
     assert {mark["kind"] for mark in shown["marks"]} == {"published"}

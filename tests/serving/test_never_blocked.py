@@ -47,7 +47,7 @@ def test_two_streams_go_on_while_one_sends_what_is_bad_or_huge(tmp_path: Path) -
     def stream(number: int) -> None:
         while not over.is_set():
             before = None
-            for _ in services.chat(
+            for _ in services.chats.chat(
                 session=f"s{number}",
                 messages=[{"role": "user", "content": "duck"}],
                 max_new_tokens=100,
@@ -68,7 +68,7 @@ def test_two_streams_go_on_while_one_sends_what_is_bad_or_huge(tmp_path: Path) -
         for messages in HUGE:
             began = time.perf_counter()
             with contextlib.suppress(ValueError):
-                for _ in services.chat(session="huge", messages=messages, max_new_tokens=20, **common):
+                for _ in services.chats.chat(session="huge", messages=messages, max_new_tokens=20, **common):
                     pass
             longest = max(longest, time.perf_counter() - began)
         over.set()

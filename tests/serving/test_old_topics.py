@@ -40,7 +40,7 @@ def settings(
             ready(services, models)
             for prompt in OLD["stories"][:2]:
                 assert chat(services, models, prompt, domain="stories")[1].domain == "stories"
-            assert services.trainer(*models, "stories").version == 1
+            assert services.adaptation.trainer(*models, "stories").version == 1
     yield made
 
 
@@ -52,7 +52,7 @@ def test_a_line_of_an_old_topic_opens_is_listed_and_can_be_deleted(
         assert "stories" not in services.topics()
         with pytest.raises(ValueError, match="unknown topic 'stories'"):
             services.sample_prompts("stories", 1)
-        listed = [(line.domain, line.version) for line in services.lines(*models)]
+        listed = [(line.domain, line.version) for line in services.adaptation.lines(*models)]
         assert listed == [(DEFAULT, 0), ("stories", 1)]
         by_hand, by_words = (
             chat(services, models, "A story about a bear.", domain=line)[1] for line in ("stories", "auto")
@@ -60,12 +60,12 @@ def test_a_line_of_an_old_topic_opens_is_listed_and_can_be_deleted(
         assert (by_hand.domain, by_hand.adapter_version) == ("stories", 1)
         assert by_words.domain == "stories"  # somebody has taught it
         assert [row["topic"] for row in services.store.requests()][-2:] == ["stories"] * 2
-        services.reset(*models, "stories")
-        assert services.on_disk(*models, "stories") == []
+        services.adaptation.reset(*models, "stories")
+        assert services.adaptation.on_disk(*models, "stories") == []
         assert services.store.flush() and services.store.adapters(*models, "stories") == []
     with closing(Services(settings)) as services:
         ready(services, models)
-        assert [line.domain for line in services.lines(*models)] == [DEFAULT]
+        assert [line.domain for line in services.adaptation.lines(*models)] == [DEFAULT]
         assert len(services.store.requests()) == 4  # the history stays
 
 
@@ -74,7 +74,7 @@ def test_topics_of_today_are_known_beside_those_that_were_taught(
 ) -> None:
     """The router's file knows `stories`, which was taught, and `news`, from the old prompts alone."""
     with closing(Services(settings)) as services:
-        known = services._adaptation.router.domains()
+        known = services.adaptation.router.domains()
         assert set(known) == {"stories", *sample_prompts.TOPICS}
-        services._adaptation.teach("How many apples are left?", "maths")
-        assert services._adaptation.router.route("How many apples are left?").domain == "maths"
+        services.adaptation.teach("How many apples are left?", "maths")
+        assert services.adaptation.router.route("How many apples are left?").domain == "maths"

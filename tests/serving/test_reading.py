@@ -206,10 +206,10 @@ def test_a_chat_that_is_stopped_while_it_is_read_goes_on(
     stop = threading.Event()
     names: dict[str, Any] = {"session": "s", "target": models[0], "drafter": models[1], "cancel": stop}
     messages = [{"role": "user", "content": LONG}]
-    with services._pool.using(*models) as (pair, _):
+    with services.pool.using(*models) as (pair, _):
         counted(rows, pair)
     told: list[Reading] = []
-    for item in services.chat(messages=messages, **names, **ASKED):
+    for item in services.chats.chat(messages=messages, **names, **ASKED):
         if isinstance(item, Reading):
             told.append(item)
             if item.read == 2 * AT_ONCE:
@@ -218,14 +218,14 @@ def test_a_chat_that_is_stopped_while_it_is_read_goes_on(
     assert told[-1].read == 2 * AT_ONCE == counted(rows, pair)
     assert services.store.flush() and services.store.requests() == []
     stop.clear()
-    items = list(services.chat(messages=messages, **names, **ASKED))
+    items = list(services.chats.chat(messages=messages, **names, **ASKED))
     assert all(before.read < after.read for before, after in pairwise(items) if isinstance(after, Reading))
     assert isinstance(items[0], Reading) and items[0].kept == 2 * AT_ONCE
     assert counted(rows, pair) == items[0].total and len(items[-1].token_ids) == ANSWER
     assert (items[-1].metrics["time_to_first_token"] or 0) > 0
     # a page that closes meanwhile
     messages[0]["content"] = OTHER
-    answer = services.chat(messages=messages, **names, **ASKED)
+    answer = services.chats.chat(messages=messages, **names, **ASKED)
     for _ in range(3):
         next(answer)
     answer.close()

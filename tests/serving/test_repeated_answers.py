@@ -33,7 +33,7 @@ def services(tmp_path: Path, models: tuple[str, str], quick_loads: None) -> Iter
 
 
 def run(services: Any, models: tuple[str, str], **options: Any) -> list[Any]:
-    return list(services.repeat(target=models[0], drafter=models[1], task=LINES, **SHORT | options))
+    return list(services.tasks.repeat(target=models[0], drafter=models[1], task=LINES, **SHORT | options))
 
 
 def repeated(parts: list[Any]) -> list[Repeated]:
@@ -88,7 +88,9 @@ def test_a_stop_ends_it_and_others_get_their_answers_meanwhile(
     services: Services, models: tuple[str, str]
 ) -> None:
     cancel, seen = threading.Event(), list[Any]()
-    answers = services.repeat(target=models[0], drafter=models[1], task=LINES, session="s", cancel=cancel)
+    answers = services.tasks.repeat(
+        target=models[0], drafter=models[1], task=LINES, session="s", cancel=cancel
+    )
     for part in answers:
         seen.append(part)
         if len(repeated(seen)) == 1 and isinstance(part, Round):

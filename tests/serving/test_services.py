@@ -58,9 +58,9 @@ def test_a_change_over_is_of_the_settings_unless_the_new_target_cannot_be_loaded
     until = time.monotonic() + 60
     while (services.settings.target, services.settings.drafter) != before and time.monotonic() < until:
         time.sleep(0.02)
-    assert (services.settings.target, services.settings.drafter) == before and not services.former
+    assert (services.settings.target, services.settings.drafter) == before and not services.pool.former
     assert services.change_over(models[0]) == (models[0], services.settings.drafter)
-    assert services.settings.target == models[0] and services.former == [before]
+    assert services.settings.target == models[0] and services.pool.former == [before]
     assert ready(services, (models[0], services.settings.drafter)).stage == "ready"
     assert services.settings.target == models[0]
 
@@ -72,7 +72,7 @@ def test_a_chat_is_recorded_learned_from_and_there_after_a_restart(
     for number in range(4):
         rounds, last = chat(services, models, f"duck number {number}")
         assert "".join(r.text for r in rounds) == last.text
-    assert services.trainer(*models).version == 2
+    assert services.adaptation.trainer(*models).version == 2
     pair = services.pair(*models)
     grams = sorted(entry.target_id for entry in pair.ngrams)
     services.close()
@@ -98,7 +98,7 @@ def test_opting_out_leaves_nothing_behind(services: Services, models: tuple[str,
     assert services.store.flush()
     assert (
         services.store.requests() == []
-        and services.trainer(*models).requests_seen == 0
+        and services.adaptation.trainer(*models).requests_seen == 0
         and not len(services.pair(*models).ngrams)
     )
 
@@ -139,7 +139,7 @@ def test_stopping_keeps_the_partial_answer_and_its_record(
 ) -> None:
     ready(services, models)
     cancel = threading.Event()
-    stream = services.chat(
+    stream = services.chats.chat(
         session="s", target=models[0], drafter=models[1], messages=[{"role": "user", "content": "duck"}],
         method="autoregressive",
         max_new_tokens=100, temperature=0.0, cancel=cancel,
@@ -169,7 +169,7 @@ def test_one_client_that_opts_out_loses_no_answer_of_another(
 ) -> None:
     ready(services, models)
     messages = [{"role": "user", "content": "duck"}]
-    stream = services.chat(
+    stream = services.chats.chat(
         session="api",
         target=models[0],
         drafter=models[1],
@@ -201,7 +201,7 @@ def test_a_chat_that_says_nothing_is_written_recorded_and_learned_from_in_the_ta
     chat(services, models, seed=1, **nothing | {"temperature": 0.0, "top_k": 0})
     assert own.token_ids == given.token_ids and services.manner(*models) == MANNER and services.store.flush()
     rows = [row["settings"] for row in reversed(services.store.requests())]
-    assert {row["conditions"] for row in rows} == {own.conditions} == {services.conditions(*models)}
+    assert {row["conditions"] for row in rows} == {own.conditions} == {services.pool.conditions(*models)}
     assert [{name: row[name] for name in SAMPLING} for row in rows] == [
         MANNER.options, MANNER.options, MANNER.options | {"temperature": 0.0, "top_k": 0}
     ]  # fmt: skip
@@ -229,18 +229,17 @@ def test_repetitions_and_comparisons_are_in_the_targets_manner_but_for_what_they
 
     pairs = {"target": models[0], "drafter": models[1]}
     messages = [{"role": "user", "content": "duck"}]
-    services.plain(**pairs, messages=messages, max_new_tokens=8)
+    alone = {"messages": messages, "methods": ["autoregressive"], "seconds": 0.0, "max_new_tokens": 8}
+    services.chats.race(**pairs, **alone)
     assert used() == [MANNER.options]
-    services.plain(**pairs, messages=messages, max_new_tokens=8, **GREEDY.options)
+    services.chats.race(**pairs, **alone, **GREEDY.options)
     assert used() == [GREEDY.options]
-    services.fresh_and_today(**pairs, messages=messages, method="auto", max_new_tokens=8, domain="default")
-    assert used() == [GREEDY.options], "a task is greedy"
     compared = {"prompts": ["duck"], "methods": ["autoregressive"], "max_new_tokens": 8}
-    list(services.compare(**pairs, **compared, temperature=0.5))
+    list(services.chats.compare(**pairs, **compared, temperature=0.5))
     assert used() == [MANNER.options | {"temperature": heat} for heat in (0.5, 0.0)], (
         "the n-grams are met at temperature 0"
     )
-    list(services.compare(**pairs, **compared, **GREEDY.options))
+    list(services.chats.compare(**pairs, **compared, **GREEDY.options))
     assert used() == [GREEDY.options]
 
 
@@ -260,7 +259,7 @@ def test_training_after_each_answer_trains_from_the_page(services: Services, mod
     ready(services, models)
     for seed in range(2):
         messages = [{"role": "user", "content": f"duck {seed}"}]
-        answer = services.chat(
+        answer = services.chats.chat(
             session="s",
             target=models[0],
             drafter=models[1],
@@ -271,16 +270,16 @@ def test_training_after_each_answer_trains_from_the_page(services: Services, mod
         )
         *_, value = chat_tab.stream(answer, 0.0)
         assert '"error"' not in value
-    assert services.trainer(*models).version == 1
+    assert services.adaptation.trainer(*models).version == 1
 
 
 def test_the_time_to_the_first_token_begins_with_the_request(
     services: Services, models: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ready(services, models)
-    route = services._adaptation.router.route
+    route = services.adaptation.router.route
     monkeypatch.setattr(
-        services._adaptation.router, "route", lambda prompt: (time.sleep(0.2), route(prompt))[1]
+        services.adaptation.router, "route", lambda prompt: (time.sleep(0.2), route(prompt))[1]
     )
     _, last = chat(services, models)
     assert (last.metrics["time_to_first_token"] or 0) > 0.2
@@ -322,15 +321,15 @@ def test_a_pair_that_is_too_many_is_gone_before_the_next_is_built(
 def test_what_is_there_answers_until_another_pair_is_ready(
     services: Services, models: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert services.state(*models).meanwhile is None and services.load(*models).meanwhile is None
+    assert services.pool.state(*models).meanwhile is None and services.pool.load(*models).meanwhile is None
     ready(services, models)
     other, free = (models[0] + "/", models[1]), threading.Event()  # another name of the same folder
-    build = services._pool._build
-    monkeypatch.setattr(services._pool, "_build", lambda *args: (free.wait(60), build(*args))[1])
-    loading = services.load(*other)
+    build = services.pool._build
+    monkeypatch.setattr(services.pool, "_build", lambda *args: (free.wait(60), build(*args))[1])
+    loading = services.pool.load(*other)
     assert loading.stage != "ready" and loading.meanwhile == models
     _, last = chat(services, models)
-    assert last.text and services.state(*other).stage != "ready"
+    assert last.text and services.pool.state(*other).stage != "ready"
     free.set()
     assert ready(services, other).meanwhile is None and chat(services, other)[1].text == last.text
 
@@ -370,7 +369,7 @@ def test_a_closed_page_leaves_its_partial_answer_in_the_history(
 ) -> None:
     ready(services, models)
     messages = [{"role": "user", "content": "duck"}]
-    stream = services.chat(
+    stream = services.chats.chat(
         session="s",
         target=models[0],
         drafter=models[1],
@@ -391,7 +390,7 @@ def test_whoever_closes_a_page_waits_for_no_row(
 ) -> None:
     ready(services, models)
     messages = [{"role": "user", "content": "duck"}]
-    stream = services.chat(
+    stream = services.chats.chat(
         session="s",
         target=models[0],
         drafter=models[1],
@@ -421,7 +420,7 @@ def test_a_long_chat_forgets_its_oldest_turns_and_goes_on(
         for role in ("user", "assistant")
     ]
     messages.append({"role": "user", "content": "and now?"})
-    *_, last = services.chat(
+    *_, last = services.chats.chat(
         session="s",
         target=models[0],
         drafter=models[1],
@@ -437,7 +436,7 @@ def test_comparing_says_what_is_identical(services: Services, models: tuple[str,
     ready(services, models)
     names = ["autoregressive", "token-intersection", "ngram-merge", "ngram-exact"]
     prompts = ["a duck", "a pond"]
-    done = services.compare(
+    done = services.chats.compare(
         target=models[0],
         drafter=models[1],
         prompts=prompts,
@@ -448,7 +447,7 @@ def test_comparing_says_what_is_identical(services: Services, models: tuple[str,
     rows = list(done)
     assert len(rows) == 8 and all(row.identical for row in rows) and all(row.speedup for row in rows)
     assert rows[0].method == rows[4].method == "autoregressive" and rows[0].speedup == 1.0
-    done = services.compare(
+    done = services.chats.compare(
         target=models[0],
         drafter=models[1],
         prompts=prompts[:1],
@@ -478,8 +477,8 @@ def test_reset_goes_back_to_the_base_drafter(services: Services, models: tuple[s
     ready(services, models)
     for number in range(2):
         chat(services, models, f"duck {number}")
-    assert services.trainer(*models).version == 1
-    services.reset(*models, " default ")  # as somebody types it
+    assert services.adaptation.trainer(*models).version == 1
+    services.adaptation.reset(*models, " default ")  # as somebody types it
     _, last = chat(services, models, learn=False)
     assert last.adapter_version == 0 and not len(services.pair(*models).ngrams) and services.store.requests()
 
@@ -495,7 +494,7 @@ def test_what_is_copied_from_goes_with_a_reset_and_with_the_history(
             "of an answer that is not learned from, or not stored, nothing is remembered"
         )
     for forget in (
-        lambda: services.reset(*models),
+        lambda: services.adaptation.reset(*models),
         services.forget_copies,
         lambda: services.forget_copies("default"),
     ):
@@ -613,22 +612,25 @@ def test_a_line_chosen_by_hand_learns_alone_and_teaches_the_router(
     ready(services, models)
     for _ in range(2):
         _, last = chat(services, models, "a duck counts ducks", domain="ducks")
-    assert last.domain == "ducks" and (routed := services.routed("s")) is not None
+    assert last.domain == "ducks" and (routed := services.chats.routed("s")) is not None
     assert (routed.domain, routed.confidence, routed.why) == (
         "ducks",
         1.0,
         "Chosen by hand.",
     ) and routed.topic_why
-    assert services.trainer(*models, "ducks").version == 1 and services.trainer(*models).version == 0
+    assert (
+        services.adaptation.trainer(*models, "ducks").version == 1
+        and services.adaptation.trainer(*models).version == 0
+    )
     _, last = chat(services, models, domain="ducks", learn=False)
     assert last.adapter_version == 1
     _, last = chat(services, models, learn=False)
     assert (last.domain, last.adapter_version) == ("default", 0)
-    assert [(line.domain, line.version, line.in_memory) for line in services.lines(*models)] == [
+    assert [(line.domain, line.version, line.in_memory) for line in services.adaptation.lines(*models)] == [
         ("default", 0, True),
         ("ducks", 1, True),
     ]
-    assert services._adaptation.router.route("ducks count a duck").domain == "ducks"
+    assert services.adaptation.router.route("ducks count a duck").domain == "ducks"
 
 
 def test_the_prompt_chooses_a_line_and_the_history_says_why(
@@ -642,7 +644,7 @@ def test_the_prompt_chooses_a_line_and_the_history_says_why(
     ):
         chat(services, models, text, domain=domain)
     _, last = chat(services, models, "how many apples and pears", domain="auto")
-    route = services.routed("s")
+    route = services.chats.routed("s")
     assert route is not None and last.domain == route.domain == "sums" and "sums" in route.why
     _, last = chat(services, models, "zzz", domain="auto")
     assert last.domain == "default"
@@ -679,16 +681,16 @@ def test_who_opted_out_teaches_neither_line_nor_router(services: Services, model
     for _ in range(3):
         _, last = chat(services, models, "my secret plan", domain="plans", learn=False, keep=False)
     assert last.domain == "plans"
-    assert services.trainer(*models, "plans").requests_seen == 0
-    assert services._adaptation.router.route("my secret plan").domain != "plans"
-    assert "plans" not in services._adaptation.router.domains()
+    assert services.adaptation.trainer(*models, "plans").requests_seen == 0
+    assert services.adaptation.router.route("my secret plan").domain != "plans"
+    assert "plans" not in services.adaptation.router.domains()
 
 
 def test_every_answer_has_a_topic_and_the_line_stays_one(services: Services, models: tuple[str, str]) -> None:
     ready(services, models)
-    assert services.routed("s") is None
+    assert services.chats.routed("s") is None
     _, last = chat(services, models, "Write a Python function that doubles a number.")
-    route = services.routed("s")
+    route = services.chats.routed("s")
     assert (
         last.domain == "default"
         and route is not None
@@ -696,7 +698,7 @@ def test_every_answer_has_a_topic_and_the_line_stays_one(services: Services, mod
         and route.topic_why
     )
     chat(services, models, "zzz qqq")
-    assert (other := services.routed("s")) is not None and other.topic == "other"
+    assert (other := services.chats.routed("s")) is not None and other.topic == "other"
     assert services.store.flush()
     rows = services.store.requests()[::-1]
     assert [row["topic"] for row in rows] == ["code", "other"]
@@ -725,8 +727,8 @@ def test_a_seed_repeats_an_answer_on_the_page_too(services: Services, models: tu
 def test_a_draft_length_of_0_guesses_nothing_ahead(services: Services, models: tuple[str, str]) -> None:
     ready(services, models)
     chat(services, models, "ducks", draft_policy="fixed", draft_length=4)
-    services.configure(draft_policy="fixed", draft_length=0)
-    drafting = services.drafting(*models)
+    services.adaptation.configure(draft_policy="fixed", draft_length=0)
+    drafting = services.adaptation.drafting(*models)
     assert drafting.length == 0.0 and drafting.sentence == "Guessing is switched off: the draft length is 0."
 
 
@@ -758,7 +760,7 @@ def test_a_router_that_fails_stops_no_answer(
     assert last.domain == "default" and len(last.token_ids) == 30
     _, last = chat(services, models, domain="ducks")
     assert last.domain == "ducks" and len(last.token_ids) == 30
-    route = services.routed("s")
+    route = services.chats.routed("s")
     assert route is not None
 
 
@@ -801,20 +803,20 @@ def test_routing_and_lines_survive_a_restart_and_a_backup(
 
 def test_adaptable_settings_change_for_chats_and_lines(services: Services, models: tuple[str, str]) -> None:
     ready(services, models)
-    services.configure(
+    services.adaptation.configure(
         draft_policy="fixed", draft_length=2, update_interval=1, domain="ducks", divergence="reverse"
     )
     rounds, last = chat(services, models)
     assert max(done.draft_length for done in rounds) == 2 and last.domain == "ducks"
-    assert services.trainer(*models, "ducks").version == 1
+    assert services.adaptation.trainer(*models, "ducks").version == 1
     assert services.settings.divergence == "reverse"
     rounds, _ = chat(services, models, draft_length=0)
     assert all(done.draft_length == 0 for done in rounds)
-    services.configure(training="off")
+    services.adaptation.configure(training="off")
     chat(services, models)
     assert (
-        services.trainer(*models, "ducks").state == "off"
-        and services.trainer(*models, "ducks").requests_seen == 2
+        services.adaptation.trainer(*models, "ducks").state == "off"
+        and services.adaptation.trainer(*models, "ducks").requests_seen == 2
     )
 
 
@@ -845,7 +847,7 @@ def test_a_setting_that_is_not_possible_changes_nothing(
 ) -> None:
     before = services.settings
     with pytest.raises(ValueError, match=said):
-        services.configure(**changes)
+        services.adaptation.configure(**changes)
     assert services.settings == before
 
 
@@ -855,49 +857,59 @@ def test_an_adapter_is_exported_imported_and_drafts(
     ready(services, models)
     for number in range(2):
         chat(services, models, f"duck {number}")
-    file = services.export_adapter(*models, "default", 1)
+    file = services.adaptation.export_adapter(*models, "default", 1)
     assert services.store.flush()
-    assert services.on_disk(*models) == [one.version for one in services.store.adapters(*models)] == [1]
+    assert (
+        services.adaptation.on_disk(*models)
+        == [one.version for one in services.store.adapters(*models)]
+        == [1]
+    )
     assert zipfile.is_zipfile(file)
-    assert services.import_adapter(*models, "copy", file) == 1
+    assert services.adaptation.import_adapter(*models, "copy", file) == 1
     assert chat(services, models, domain="copy", learn=False)[1].adapter_version == 1
     with pytest.raises(ValueError, match="base drafter"):
-        services.export_adapter(*models, "default", 0)
+        services.adaptation.export_adapter(*models, "default", 0)
     (tmp_path / "no.zip").write_text("no zip")
     with pytest.raises(ValueError, match="zip"):
-        services.import_adapter(*models, "copy", tmp_path / "no.zip")
-    services.activate(*models, 0, domain="copy")
+        services.adaptation.import_adapter(*models, "copy", tmp_path / "no.zip")
+    services.adaptation.activate(*models, 0, domain="copy")
     assert chat(services, models, domain="copy", learn=False)[1].adapter_version == 0
 
 
 def test_a_pair_says_how_it_drafts(services: Services, models: tuple[str, str]) -> None:
     with pytest.raises(RuntimeError, match="is not loaded"):
-        services.drafting(*models)
+        services.adaptation.drafting(*models)
     ready(services, models)
     chat(services, models)
-    told = services.drafting(*models)
+    told = services.adaptation.drafting(*models)
     assert told.policy == "cost" and told.sentence
-    assert services.trainer("nobody", models[1]).state == "off"
+    assert services.adaptation.trainer("nobody", models[1]).state == "off"
 
 
 def test_pausing_and_resetting_are_about_one_line(services: Services, models: tuple[str, str]) -> None:
     ready(services, models)
-    services.pause(*models, "ducks")
+    services.adaptation.pause(*models, "ducks")
     for _ in range(2):
         chat(services, models, "duck", domain="ducks")
         chat(services, models, "pond")
-    assert (services.trainer(*models, "ducks").version, services.trainer(*models).version) == (0, 1)
-    services.resume(*models, "ducks")
+    assert (
+        services.adaptation.trainer(*models, "ducks").version,
+        services.adaptation.trainer(*models).version,
+    ) == (0, 1)
+    services.adaptation.resume(*models, "ducks")
     chat(services, models, "duck", domain="ducks")
-    assert services.trainer(*models, "ducks").version == 1
-    services.reset(*models, "ducks")
-    assert (services.trainer(*models, "ducks").version, services.trainer(*models).version) == (0, 1)
+    assert services.adaptation.trainer(*models, "ducks").version == 1
+    services.adaptation.reset(*models, "ducks")
+    assert (
+        services.adaptation.trainer(*models, "ducks").version,
+        services.adaptation.trainer(*models).version,
+    ) == (0, 1)
     assert len(services.pair(*models).ngrams)  # the cache is the pair's, not the line's
 
 
 def test_chats_of_many_lines_at_once(services: Services, models: tuple[str, str]) -> None:
     ready(services, models)
-    services.configure(update_interval=1)
+    services.adaptation.configure(update_interval=1)
     expected = chat(services, models, "duck 0", learn=False)[1].token_ids
     got: list[Generation] = []
 
@@ -915,7 +927,7 @@ def test_chats_of_many_lines_at_once(services: Services, models: tuple[str, str]
     for thread in threads:
         thread.join()
     assert len(got) == 15 and {made.token_ids for made in got} == {expected}
-    infos = services.lines(*models)
+    infos = services.adaptation.lines(*models)
     assert len(infos) == 6 and sum(info.in_memory for info in infos) <= services.settings.lines_in_memory
 
 

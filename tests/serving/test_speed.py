@@ -34,7 +34,7 @@ def services(tmp_path: Path, quick_loads: None, monkeypatch: pytest.MonkeyPatch)
 
 
 def measured(services: Services, answer: Generation) -> Speed | None:
-    return services.speeds.lanes(answer.key, PATIENCE)
+    return services.speeds.speed_lanes(answer.key, PATIENCE)
 
 
 def written(rounds: tuple[Any, ...]) -> list[int]:
@@ -114,18 +114,20 @@ def test_a_question_ends_it_at_once(
     until = time.monotonic() + PATIENCE
     while not pair.in_flight and time.monotonic() < until:
         time.sleep(0.005)
-    assert pair.in_flight == 1 and services.speeds_of([answer.key]) == {answer.key: None}
+    assert pair.in_flight == 1 and services.speeds.speeds_of([answer.key]) == {answer.key: None}
     monkeypatch.setattr(speed_module, "QUIET", PATIENCE)
     chat(services, models, "pond", method="autoregressive", **DRAFTS)
     while pair.in_flight and time.monotonic() < until:
         time.sleep(0.005)
-    assert not pair.in_flight and services.speeds_of([answer.key]) == {answer.key: None}, "it is not given up"
+    assert not pair.in_flight and services.speeds.speeds_of([answer.key]) == {answer.key: None}, (
+        "it is not given up"
+    )
     assert services.store.flush() and [row["speedup"] for row in services.store.requests()] == [None, None]
     monkeypatch.setattr(speed_module, "QUIET", 0.0)
     monkeypatch.setattr(repetition, "BUDGET", Budget(2, least=2))
-    while services.speeds_of([answer.key]) == {answer.key: None} and time.monotonic() < until:
+    while services.speeds.speeds_of([answer.key]) == {answer.key: None} and time.monotonic() < until:
         time.sleep(0.005)
-    assert isinstance(services.speeds_of([answer.key])[answer.key], Speed)
+    assert isinstance(services.speeds.speeds_of([answer.key])[answer.key], Speed)
 
 
 def test_another_version_is_not_measured_as_the_one_that_drafted(
@@ -138,7 +140,7 @@ def test_another_version_is_not_measured_as_the_one_that_drafted(
     pair.publish(7, {})
     pair.generate("pond", max_new_tokens=2)  # swaps it in
     assert measured(services, answer) is None and not pair.in_flight
-    assert services.speeds_of([answer.key]) == {answer.key: repetition.LEARNED}
+    assert services.speeds.speeds_of([answer.key]) == {answer.key: repetition.LEARNED}
 
 
 def test_what_is_deleted_is_not_known_any_more(services: Services, models: tuple[str, str]) -> None:
@@ -146,7 +148,7 @@ def test_what_is_deleted_is_not_known_any_more(services: Services, models: tuple
     _, answer = chat(services, models, "duck", **DRAFTS)
     assert measured(services, answer) is not None
     services.forget_copies()
-    assert services.speeds_of([answer.key]) == {answer.key: speed_module.UNKNOWN}
+    assert services.speeds.speeds_of([answer.key]) == {answer.key: speed_module.UNKNOWN}
 
 
 def test_an_earlier_answer_is_measured_when_somebody_asks_and_again(
@@ -160,19 +162,21 @@ def test_an_earlier_answer_is_measured_when_somebody_asks_and_again(
     for answer, one in zip((first, last), found, strict=True):
         assert one is not None and written(one.guessed) == list(answer.token_ids)
     assert measured(services, first) is found[0]
-    again = services.speeds.lanes(first.key, PATIENCE, again=True)
+    again = services.speeds.speed_lanes(first.key, PATIENCE, again=True)
     assert again is not None and again is not found[0] and written(again.guessed) == written(again.plain)
     pond = [chat(services, models, "pond", **DRAFTS)[1].key for _ in range(speed_module.WAITING + 1)]
-    assert services.speeds_of([first.key]) == {first.key: again}
-    assert services.speeds.lanes(first.key, PATIENCE, again=True) is again, "only the newest can be measured"
-    assert services.speeds_of(pond[:2]) == {pond[0]: speed_module.LATER, pond[1]: None}
+    assert services.speeds.speeds_of([first.key]) == {first.key: again}
+    assert services.speeds.speed_lanes(first.key, PATIENCE, again=True) is again, (
+        "only the newest can be measured"
+    )
+    assert services.speeds.speeds_of(pond[:2]) == {pond[0]: speed_module.LATER, pond[1]: None}
 
 
 def test_where_it_is_switched_off_nothing_is_measured(services: Services, models: tuple[str, str]) -> None:
-    services._pool.settings = services.settings.model_copy(update={"measure_speed": False})
+    services.pool.settings = services.settings.model_copy(update={"measure_speed": False})
     ready(services, models)
     _, answer = chat(services, models, "duck", **DRAFTS)
-    assert services.speeds_of([answer.key]) == {answer.key: speed_module.OFF}
+    assert services.speeds.speeds_of([answer.key]) == {answer.key: speed_module.OFF}
     assert services.speeds._thread is None
 
 

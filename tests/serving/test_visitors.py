@@ -300,11 +300,11 @@ def test_a_visitor_reads_no_folder_of_the_server_in_a_failed_load(
     app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failed = replace(
-        app.services.state(*app.pair),
+        app.services.pool.state(*app.pair),
         stage="failed",
         error="The weights in /srv/models/x/model.safetensors are damaged.",
     )
-    monkeypatch.setattr(app.services, "state", lambda *pair: failed)
+    monkeypatch.setattr(app.services.pool, "state", lambda *pair: failed)
     app.who = Caller("a")
     assert app.front.state(*app.pair).error == "The weights in model.safetensors are damaged."
     app.who = None
@@ -396,7 +396,7 @@ def test_what_concerns_everybody_is_refused_in_one_sentence(app: App, tmp_path: 
     assert (
         state.stage == "failed"
         and "operator" in state.error
-        and app.services.state("Qwen/Qwen2.5-0.5B-Instruct", pair[1]).stage == "absent"
+        and app.services.pool.state("Qwen/Qwen2.5-0.5B-Instruct", pair[1]).stage == "absent"
     )
     bundled = {f"bundled/{name}" for name in ("large", "a", "drafter", "drafter-4")}
     assert {card.name for card in front.models()} <= {*bundled, *pair}
@@ -413,7 +413,7 @@ def test_what_concerns_everybody_is_refused_in_one_sentence(app: App, tmp_path: 
 
 
 def test_after_the_operators_change_over_open_pages_go_on(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app.services._pool, "load", lambda *names: None)
+    monkeypatch.setattr(app.services.pool, "load", lambda *names: None)
     app.who = Caller("a", operator=True)
     assert app.front.change_over("someone/better")[0] == "someone/better"
     app.who = Caller("b")
@@ -432,14 +432,14 @@ def test_a_visitor_calls_only_what_has_a_method_of_its_own(app: App) -> None:
 
 
 def test_on_this_computer_alone_everything_is_allowed(app: App) -> None:
-    app.services._pool.settings = app.services.settings.model_copy(update={"public": "false"})
+    app.services.pool.settings = app.services.settings.model_copy(update={"public": "false"})
     app.front.configure(update_interval=3)
     app.front.pause(*app.pair, domain="maths")
     assert app.front.store is app.services.store
     app.ask("a")
     app.services.store.flush()
     assert app.services.store.requests()[0]["session"] == "a"  # the browser's name, not what it sent
-    app.services._pool.settings = app.services.settings.model_copy(update={"public": "auto"})
+    app.services.pool.settings = app.services.settings.model_copy(update={"public": "auto"})
     assert not app.front.public
     app.front.seen_through_proxy()
     assert app.front.public and app.front.settings.public == "true"
@@ -462,13 +462,13 @@ def test_lines_end_after_a_time_and_where_there_are_too_many(app: App) -> None:
     os.utime(left, (1, 1))  # of an earlier run
     app.front.sweep()
     assert not any(one.exists() for one in (*folder.values(), left))
-    assert all(line.domain == "default" for line in app.services.lines(*app.pair))
+    assert all(line.domain == "default" for line in app.services.adaptation.lines(*app.pair))
 
 
 def test_a_line_that_drafts_for_longer_than_lines_are_kept_stays(app: App) -> None:
     app.ask(NAME), app.ask(NAME)
     folder = version_folders.line_folder(app.services.settings.storage, app.pair[1], app.pair[0], OWN + NAME)
-    with app.services._pool.using(*app.pair) as (_, lines), lines.using(OWN + NAME):
+    with app.services.pool.using(*app.pair) as (_, lines), lines.using(OWN + NAME):
         app.services.visitor_lines._used[OWN + NAME] -= 3601
         for entry in (*folder.iterdir(), folder):
             os.utime(entry, (1, 1))

@@ -17,7 +17,7 @@ from omnidemo.core.config import Settings
 from omnidemo.core.offers import Offer
 from omnidemo.core.records import Generation, Round, Token
 from omnidemo.pair.repeated_task import Repeated
-from omnidemo.serving.beside import BUDGET, FRESH_LINE, WARM_UP
+from omnidemo.serving.comparison import FRESH, FRESH_LINE, RUNS, TODAY, WARM_UP
 from omnidemo.serving.services import Services
 from omnidemo.serving.visitor_store import VisitorStore
 from omnidemo.storage import recorded_rounds, recordings
@@ -227,23 +227,23 @@ def test_runs_beside_an_answer_leave_no_trace(services: Services, models: tuple[
     _, answer = chat(services, models)
     pair = services.pair(*models)
     known, clock, grams = pair._line("default").cost_model.rounds, pair.ngrams.clock, len(pair.ngrams)
-    seen = services.trainer(*models).requests_seen
+    seen = services.adaptation.trainer(*models).requests_seen
     asked = {"target": models[0], "drafter": models[1], "message": "the small duck", "tokens": 30}
-    (plain,) = replay_data.beside(services, {"kind": "plain", **asked})["lanes"]
+    (plain,) = replay_data.beside(public_services(services), {"kind": "plain", **asked})["lanes"]
     lines = parse(plain["lines"])
     assert "".join(line["t"] for line in lines if line["k"] == "t") == answer.text
     assert {line["s"] for line in lines if line["k"] == "t"} == {"plain"} and sum(
         line["k"] == "r" for line in lines
     ) == 30
-    services.fresh_and_today(
+    services.chats.race(
         target=models[0], drafter=models[1], messages=[{"role": "user", "content": "the small duck"}],
-        method="ngram-exact", max_new_tokens=30, domain="default",
+        methods=[FRESH, TODAY], seconds=20.0, max_new_tokens=30, domain="default",
     )  # fmt: skip
     assert pair._line("default").cost_model.rounds == known and pair._line(FRESH_LINE).cost_model.rounds == 0
     assert (
         pair.ngrams.clock == clock
         and len(pair.ngrams) == grams
-        and services.trainer(*models).requests_seen == seen
+        and services.adaptation.trainer(*models).requests_seen == seen
     )
     assert services.store.flush() and len(services.store.requests()) == 1 and len(kept(services.store)) == 1
 
@@ -251,18 +251,17 @@ def test_runs_beside_an_answer_leave_no_trace(services: Services, models: tuple[
 def test_before_is_the_base_drafter_and_after_is_todays(services: Services, models: tuple[str, str]) -> None:
     for number in range(2):
         chat(services, models, f"duck number {number}")
-    pair, version = services.pair(*models), services.trainer(*models).version
+    pair, version = services.pair(*models), services.adaptation.trainer(*models).version
     assert version > 0
-    (before, *_), (after, *_) = services.fresh_and_today(
+    (before, *_), (after, *_) = services.chats.race(
         target=models[0], drafter=models[1], messages=[{"role": "user", "content": "duck number 3"}],
-        method="autoregressive",
-        max_new_tokens=20, domain="default",
+        methods=[FRESH, TODAY], seconds=20.0, max_new_tokens=20, domain="default", temperature=0.0,
     )  # fmt: skip
     assert (before.adapter_version, after.adapter_version) == (
         0,
         version,
     ) and before.token_ids == after.token_ids
-    assert before.method == after.method == "ngram-exact", "a method that does not draft has nothing to show"
+    assert before.method == after.method == TODAY
     assert pair._line(FRESH_LINE).runner is pair.drafter.runner
 
 
@@ -274,8 +273,8 @@ def test_a_task_is_raced_against_what_it_was_on_an_input_that_neither_has_seen(
     public = public_services(services)
     with pytest.raises(ValueError, match="no answer of this line yet"):
         replay_data.former(public, names | {"task": task})
-    assert "own" not in [line.domain for line in services.lines(*models)]
-    done = services.repeat(session="s", **names, task=task_rows.asked_task(task), count=2)
+    assert "own" not in [line.domain for line in services.adaptation.lines(*models)]
+    done = services.tasks.repeat(session="s", **names, task=task_rows.asked_task(task), count=2)
     answers = [one for one in done if isinstance(one, Repeated)]
     shown = replay_data.former(public, names | {"task": task})
     then, now = shown["lanes"]
@@ -308,14 +307,15 @@ def test_a_run_beside_gives_way_to_an_answer(
 
     monkeypatch.setattr(pair, "generate", watched)
     messages = [{"role": "user", "content": "duck"}]
-    made = services.plain(
-        target=models[0], drafter=models[1], messages=messages, temperature=0.0, max_new_tokens=60
-    )
+    (made,) = services.chats.race(
+        target=models[0], drafter=models[1], messages=messages, methods=["autoregressive"], seconds=5.0,
+        temperature=0.0, max_new_tokens=60,
+    )  # fmt: skip
     assert sizes[0] < 60 and sizes[1:] == [len(one.token_ids) for one in made], (
         "given up at its next round, made again when it was quiet"
     )
-    assert set(sizes[1:]) == {60} and len(made) <= BUDGET.passes
-    took = [sum(one.seconds["total"] for one in run.rounds) for run in made]
-    assert sum(one < took[0] for one in took) == (len(took) - 1) // 2, (
-        "the middle one first: a slow spell must not decide"
-    )
+    assert set(sizes[1:]) == {60} and len(made) <= RUNS
+    lane = replay_data.lane(made)
+    middle = sum(float(each) for line in parse(lane["lines"]) if line["k"] == "r" for each in line["s"]) / 1e6
+    quicker = sum(one < 0.98 * middle for one in lane["seconds"])
+    assert quicker <= (len(made) - 1) // 2, "the middle one is shown: a slow spell must not decide"

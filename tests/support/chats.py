@@ -19,9 +19,9 @@ def quick_loads(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def ready(services: Services, models: tuple[str, str]) -> PairState:
-    services.load(*models)
+    services.pool.load(*models)
     for _ in range(6000):
-        state = services.state(*models)
+        state = services.pool.state(*models)
         if state.stage in ("ready", "failed"):
             return state
         time.sleep(0.02)
@@ -38,6 +38,6 @@ def chat(
         "temperature": 0.0,
     }
     defaults["messages"] = [{"role": "user", "content": text}]
-    *rounds, last = services.chat(target=models[0], drafter=models[1], **{**defaults, **options})  # type: ignore[arg-type]
+    *rounds, last = services.chats.chat(target=models[0], drafter=models[1], **{**defaults, **options})  # type: ignore[arg-type]
     assert isinstance(last, Generation)
     return rounds, last  # type: ignore[return-value]

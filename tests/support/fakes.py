@@ -15,7 +15,6 @@ from types import SimpleNamespace
 from typing import Any
 
 from omnidemo.core.config import GREEDY, Manner, Settings
-from omnidemo.core.metrics import Speed
 from omnidemo.core.records import PROPOSED, Generation, Round, Token
 from omnidemo.learning.distill.trainer_status import TrainerStatus
 from omnidemo.learning.lines.line_names import AUTO, LineInfo
@@ -388,6 +387,8 @@ class FakeServices:
         self.better = BetterTarget(self.settings)
         self.store = FakeStore()
         self.public_services = None
+        self.pool = self.chats = self.tasks = self.adaptation = self.drafts = self.speeds = self
+        self.public = False  # of its speeds
         self.visitor_lines = SimpleNamespace(
             use=lambda domain: None, forget=lambda domain: True, sweep=lambda: 0
         )
@@ -399,7 +400,6 @@ class FakeServices:
         self.seen = 25
         self.now = {name: getattr(self.settings, name) for name in ADAPTABLE}
         self.versions = {"default": 5, "maths": 3, "stories": 5, "code": 1}
-        self.speeds = SimpleNamespace(public=False, forget=lambda: None)
         self.fallen_back = False  # True: the pair has fallen back to plain decoding
 
     def models(self, scan: bool = True) -> list[ModelCard]:
@@ -559,20 +559,19 @@ class FakeServices:
     def let_learn(self, target: str, drafter: str, domain: str, *, longest: float = 0) -> None:
         pass
 
-    def speeds_of(self, keys: Sequence[str]) -> dict[str, Speed | str | None]:
+    def speeds_of(self, keys: Sequence[str]) -> dict[str, Any]:
         return {}
 
-    def speed_lanes(self, key: str, patience: float, again: bool = False) -> Speed | None:
+    def speed_lanes(self, key: str, patience: float, again: bool = False) -> None:
         return None
 
-    def plain(self, **options: Any) -> list[Generation]:
-        return [generation(script("Alone.", plain=True), 1.0, "autoregressive")]
+    def forget(self, *_: str) -> None:
+        pass
 
-    def fresh_and_today(self, **options: Any) -> tuple[list[Generation], list[Generation]]:
-        fresh, today = (
-            generation(script("Alone."), 1.0, "ngram-exact", version=version) for version in (0, 3)
-        )
-        return [fresh], [today]
+    def race(self, *, methods: Sequence[str], **options: Any) -> list[list[Generation]]:
+        plain = methods == ["autoregressive"]
+        made = generation(script("Alone.", plain=plain), 1.0, methods[-1])
+        return [[replace(made, adapter_version=0 if name == "fresh" else 3)] for name in methods]
 
     def sample_prompts(self, topic: str, count: int, seed: int = 0) -> list[str]:
         return random.Random(seed).sample(PROMPTS[topic], min(count, len(PROMPTS[topic])))

@@ -49,7 +49,7 @@ def test_the_page_holds_lines_versions_and_marks(services: FakeServices) -> None
     assert [one["version"] for one in page["versions"] if one["live"]] == [3]
     assert (
         [one["version"] for one in page["versions"] if one["stored"]]
-        == services.on_disk(*PAIR, "maths")
+        == services.adaptation.on_disk(*PAIR, "maths")
         == [6, 5, 4, 3]
     )
     rolled = [one for one in page["versions"] if one["effect"].get("rolled_back")]
@@ -96,7 +96,7 @@ def test_the_trainer_says_roll_backs(services: FakeServices) -> None:
 
 def test_the_trainers_error_names_no_folder(services: FakeServices, monkeypatch: pytest.MonkeyPatch) -> None:
     failed = replace(
-        services.trainer(*PAIR),
+        services.adaptation.trainer(*PAIR),
         error="The adapter version in /srv/app/storage/adapters/x/v000002 is damaged.",
     )
     monkeypatch.setattr(services, "trainer", lambda *_: failed)
@@ -223,9 +223,9 @@ def test_what_is_no_change_reaches_no_service(services: FakeServices, changes: A
 
 def test_what_is_refused_is_said_on_the_page(services: FakeServices) -> None:
     page_of, given = adaptation_tab.Page(services), (*PAIR, {"line": "maths", "seen": "what was there"})
-    page, _ = page_of.after(lambda view: services.activate(*PAIR, 99, domain=view.line), *given)
+    page, _ = page_of.after(lambda view: services.adaptation.activate(*PAIR, 99, domain=view.line), *given)
     assert "Version 99 of the line maths is not there" in json.loads(page)["note"]
-    page, shown = page_of.after(lambda view: services.activate(*PAIR, 1, domain=view.line), *given)
+    page, shown = page_of.after(lambda view: services.adaptation.activate(*PAIR, 1, domain=view.line), *given)
     assert json.loads(page)["note"] == "" and json.loads(shown)["version"] == 1
     assert services.versions["default"] == 5, "another line keeps its own"
 
@@ -267,7 +267,7 @@ def test_the_view_of_a_browser_is_checked(asked: Any) -> None:
 
 
 def finished(services: FakeServices, line: str, message: str) -> dict[str, Any]:
-    services.load(*PAIR)
+    services.pool.load(*PAIR)
     asked = {"message": message, "session": "s", "run": "r", "line": line, "options": {**GREEDY.options}}
     asked |= dict(zip(("target", "drafter"), PAIR, strict=True))
     *_, last = chat_tab._chat(services, chat_tab.Running())(asked)
@@ -295,7 +295,7 @@ def test_a_line_by_hand_needs_no_reason_and_may_be_new(services: FakeServices) -
 def test_nothing_is_learned_from_a_chat_while_learning_is_off_by_the_settings_of_now(
     services: FakeServices, training: str
 ) -> None:
-    services.configure(training=training)
+    services.adaptation.configure(training=training)
     finished(services, "default", "hello")
     assert services.calls[-1]["learn"] is (training != "off") and services.calls[-1]["keep"]
 

@@ -387,7 +387,7 @@ def test_a_template_that_knows_no_system_prompt_is_said_with_what_helps() -> Non
             yield from super().chat(**more)
 
     services = Strict(load_seconds=0.0, pace=0.0)
-    services.load("bundled/large", "bundled/drafter")
+    services.pool.load("bundled/large", "bundled/drafter")
     lines = parse(list(ask(services, "hello", Running(), system="Be brief."))[-1])
     assert lines[-1]["text"].endswith(
         "System role not supported. Empty the system prompt and send the message again."
@@ -410,9 +410,9 @@ def test_a_measurement_beside_an_answer_gets_its_system_prompt() -> None:
     seen: list[dict[str, Any]] = []
 
     class Noting(FakeServices):
-        def plain(self, **options: Any) -> list[Generation]:
+        def race(self, **options: Any) -> list[list[Generation]]:
             seen.append(options)
-            return super().plain(**options)
+            return super().race(**options)
 
     services = Noting(load_seconds=0.0)
     beside(services, {"kind": "plain", "message": "a", "system": "Be brief.", "tokens": 4})  # type: ignore[arg-type]
@@ -449,7 +449,7 @@ def ask(
 
 def ready() -> FakeServices:
     services = FakeServices(load_seconds=0.0, pace=0.001)
-    services.load("bundled/large", "bundled/drafter")
+    services.pool.load("bundled/large", "bundled/drafter")
     return services
 
 
@@ -525,7 +525,7 @@ def test_a_question_has_defaults_and_no_answer_is_longer_than_the_app_allows() -
 
     services = ready()
     settings = services.settings
-    services.load(settings.target, settings.drafter)
+    services.pool.load(settings.target, settings.drafter)
     list(_chat(services, Running())({"message": "hello", "options": {"max_new_tokens": 10**6, "seed": None}}))
     asked = services.calls[-1]
     pair = {name: asked[name] for name in ("target", "drafter", "method")}
@@ -569,7 +569,7 @@ def test_the_page_guesses_where_it_pays_unless_somebody_wants_something_else(
     services = ready()
     services.settings = services.settings.model_copy(update={"draft_policy": setting})
     pair, asked = ("bundled/large", "bundled/drafter"), list[dict[str, Any]]()
-    services.compare = lambda **options: iter([asked.append(options)][:0])  # type: ignore[method-assign]
+    services.chats.compare = lambda **options: iter([asked.append(options)][:0])  # type: ignore[method-assign]
     switch = [True] if likely else []
     list(ask(services, "hello", Running(), likely=likely))
     given = ("s", "r", *pair, lambda: ["hello"], ["ngram-exact"], 0.0, 0, 8, 0, *switch)
@@ -645,7 +645,7 @@ def test_an_abandoned_answer_tells_the_engine_to_stop() -> None:
             yield from super().chat(**more)
 
     services = AdaptivePolicy(load_seconds=0.0, pace=0.001)
-    services.load("bundled/large", "bundled/drafter")
+    services.pool.load("bundled/large", "bundled/drafter")
     answer = ask(services, "long", Running())
     next(answer), next(answer)
     answer.close()

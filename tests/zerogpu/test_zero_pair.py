@@ -229,14 +229,14 @@ def test_chat_compare_traffic_and_learning(
     versions = []
     for number in range(3):
         said = [{"role": "user", "content": f"duck number {number}"}]
-        *rounds, last = services.chat(session="s", messages=said, **names, **options)
+        *rounds, last = services.chats.chat(session="s", messages=said, **names, **options)
         assert "".join(done.text for done in rounds) == last.text  # type: ignore[union-attr]
         versions.append(last.adapter_version)  # type: ignore[union-attr]
-    assert versions == [0, 0, 1] and services.trainer(zero.target, zero.drafter).version == 1
+    assert versions == [0, 0, 1] and services.adaptation.trainer(zero.target, zero.drafter).version == 1
     assert services.store.flush() and len(services.store.requests(session="s")) == 3
     methods = ["autoregressive", "ngram-exact"]
     rows = list(
-        services.compare(prompts=["duck"], methods=methods, max_new_tokens=16, temperature=0.0, **names)
+        services.chats.compare(prompts=["duck"], methods=methods, max_new_tokens=16, temperature=0.0, **names)
     )
     assert [row.method for row in rows] == methods and all(row.identical for row in rows)
     assert {card.name for card in services.models()} <= {zero.target, zero.drafter}
@@ -247,9 +247,11 @@ def test_files_that_stop_answers_lie_where_the_next_start_sweeps(pair: ZeroPair)
 
 
 def test_another_pair_is_refused_with_the_reason(zero: Settings, services: Services) -> None:
-    services.load("bundled/large", "bundled/drafter")
+    services.pool.load("bundled/large", "bundled/drafter")
     until = time.monotonic() + 20
-    while services.state("bundled/large", "bundled/drafter").stage != "failed" and time.monotonic() < until:
+    while (
+        services.pool.state("bundled/large", "bundled/drafter").stage != "failed" and time.monotonic() < until
+    ):
         time.sleep(0.05)
-    error = services.state("bundled/large", "bundled/drafter").error or ""
+    error = services.pool.state("bundled/large", "bundled/drafter").error or ""
     assert error.startswith("On ZeroGPU this app has one pair") and "restart the Space" in error

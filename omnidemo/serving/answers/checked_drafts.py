@@ -25,7 +25,7 @@ class CheckedDrafts:
         with self._pool.using(target, drafter) as (pair, _):
             return self._checkers.setdefault(_here(pair), DraftChecker(pair)).check(asked, owner)
 
-    def describe(self, target: str, drafter: str, tokenizer: bool = False) -> dict[str, Any]:
+    def describe_target(self, target: str, drafter: str, tokenizer: bool = False) -> dict[str, Any]:
         """A target as `draft_checks.described`, or its tokenizer as `spelled_out`."""
         pair = _here(self._pool.ready(target, drafter)[0])
         return spelled_out(pair) if tokenizer else described(pair, self._pool.conditions(target, drafter))
