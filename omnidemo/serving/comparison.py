@@ -82,8 +82,8 @@ def compare(
     ValueError, before anything runs, for no method, an unknown one, one that this pair cannot use, and for a
     second turn where the target has no chat template.
     """
-    asked = {"max_new_tokens": max_new_tokens, "temperature": temperature, "seed": seed}
-    lanes = _Lanes(pair, methods, domain, {**options, **asked, "cancelled": cancelled})
+    fixed = {"max_new_tokens": max_new_tokens, "temperature": temperature, "seed": seed}
+    lanes = _Lanes(pair, methods, domain, {**options, **fixed, "cancelled": cancelled})
     if not pair.target.chat and any(len(turns_of(asked)) > 1 for asked in prompts):
         raise ValueError(
             f"{pair.target.name} has no chat template, so that it cannot be asked a second turn; give"

@@ -156,7 +156,7 @@ def test_a_restart_restores_cache_adapter_and_history(learnt: Learnt) -> None:
     again = Services(learnt.settings)
     try:
         pair = ready(again)
-        assert again.trainer(TARGET, DRAFTER).version == first.adapter_version
+        assert again.adaptation.trainer(TARGET, DRAFTER).version == first.adapter_version
         second = ask(pair)
         assert second.cache_entries == first.cache_entries
         assert second.adapter_version == first.adapter_version

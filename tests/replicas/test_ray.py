@@ -70,9 +70,9 @@ def services(settings: Settings, cluster: RayCluster) -> Iterator[Services]:
 def started(settings: Settings, cluster: RayCluster) -> Services:
     made = Services(settings, cluster)
     settings = made.settings  # with the drafter that goes with the target
-    made.load(settings.target, settings.drafter)
+    made.pool.load(settings.target, settings.drafter)
     until = time.monotonic() + 2 * SECONDS
-    while (state := made.state(settings.target, settings.drafter)).stage != "ready":
+    while (state := made.pool.state(settings.target, settings.drafter)).stage != "ready":
         assert state.stage != "failed" and time.monotonic() < until, state
         time.sleep(0.1)
     return made

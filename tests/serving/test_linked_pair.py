@@ -273,7 +273,7 @@ def test_what_a_page_or_client_names_is_never_dialled(app: tuple[Services, str],
     body = {"model": f"{app[1]}@{DRAFTER}", "prompt": "a"}
     made = httpx.post(f"{app[1]}/v1/completions", json=body, headers={"X-API-Key": "sesame"})
     assert made.status_code == 404
-    assert app[0].load(app[1], DRAFTER).target == app[1]
-    while (state := app[0].state(app[1], DRAFTER)).stage not in ("failed", "ready"):
+    assert app[0].pool.load(app[1], DRAFTER).target == app[1]
+    while (state := app[0].pool.state(app[1], DRAFTER)).stage not in ("failed", "ready"):
         pass
     assert state.stage == "failed"

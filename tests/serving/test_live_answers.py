@@ -12,6 +12,7 @@ import pytest
 from omnidemo.core.config import Settings
 from omnidemo.serving.services import Services
 from omnidemo.ui.adaptation_data import View, page_json
+from omnidemo.ui.tabs.visitor_panel import public_services
 from tests.support.chats import chat, ready
 
 
@@ -31,7 +32,7 @@ def test_every_figure_of_the_tab_is_in_the_csv(
     made = [chat(services, models, "the small duck", draft_policy="chance") for _ in range(4)]
     assert services.store.flush()
     live = services.adaptation.trainer(*models).version
-    shown = json.loads(page_json(services, view, live, ""))["answers"]
+    shown = json.loads(page_json(public_services(services), view, live, ""))["answers"]
     assert shown["recorded"] is None and shown["line"] == "default"
     assert {mark["kind"] for mark in shown["marks"]} == {"published"}
     services.store.export_csv("requests", tmp_path / "rows.csv")

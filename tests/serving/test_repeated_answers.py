@@ -33,7 +33,7 @@ def services(tmp_path: Path, models: tuple[str, str], quick_loads: None) -> Iter
 
 
 def run(services: Any, models: tuple[str, str], **options: Any) -> list[Any]:
-    return list(services.tasks.repeat(target=models[0], drafter=models[1], task=LINES, **SHORT | options))
+    return list(services.repeat(target=models[0], drafter=models[1], task=LINES, **SHORT | options))
 
 
 def repeated(parts: list[Any]) -> list[Repeated]:
@@ -41,7 +41,7 @@ def repeated(parts: list[Any]) -> list[Repeated]:
 
 
 def test_answers_of_a_task_are_answers_of_the_session(services: Services, models: tuple[str, str]) -> None:
-    parts = run(services, models, count=2)
+    parts = run(services.tasks, models, count=2)
     made = repeated(parts)
     assert [one.number for one in made] == [1, 2] and [one.input for one in made] == list(LINES.written[:2])
     rounds = [part for part in parts if isinstance(part, Round)]
@@ -55,20 +55,20 @@ def test_answers_of_a_task_are_answers_of_the_session(services: Services, models
     rows = services.store.requests(session="s")
     assert [row["prompt"] for row in rows] == [one.input for one in made[::-1]]
     assert {row["kind"] for row in rows} == {"traffic"} and {row["domain"] for row in rows} == {"mine"}
-    went_on = repeated(run(services, models, first=2))
+    went_on = repeated(run(services.tasks, models, first=2))
     assert [one.number for one in went_on] == [3, 4], "as many as there are"
 
 
 def test_the_first_answer_after_a_restart_has_the_memory_of_those_before(
     services: Services, models: tuple[str, str]
 ) -> None:
-    run(services, models, count=2)
-    (third,) = repeated(run(services, models, first=2, count=1, learn=False, keep=False))
+    run(services.tasks, models, count=2)
+    (third,) = repeated(run(services.tasks, models, first=2, count=1, learn=False, keep=False))
     services.close()
     again = Services(services.settings)
     try:
         ready(again, models)
-        (there,) = repeated(run(again, models, first=2, count=1, learn=False, keep=False))
+        (there,) = repeated(run(again.tasks, models, first=2, count=1, learn=False, keep=False))
         # where no template made the prompt, more of its end is spelled again
         assert there.memory_tokens and third.memory_tokens and there.memory_tokens >= third.memory_tokens
     finally:
@@ -78,7 +78,7 @@ def test_the_first_answer_after_a_restart_has_the_memory_of_those_before(
 def test_the_rows_are_those_of_the_library(services: Services, models: tuple[str, str]) -> None:
     pair = services.pair(*models)
     alone = list(pair.repeat(LINES, 2, learn=False, max_new_tokens=12))
-    asked = repeated(run(services, models, count=2, learn=False, keep=False))
+    asked = repeated(run(services.tasks, models, count=2, learn=False, keep=False))
     untimed = [{**one.row, "seconds": None} for one in alone]
     assert [{**one.row, "seconds": None} for one in asked] == untimed
     assert not services.store.requests()
@@ -100,8 +100,8 @@ def test_a_stop_ends_it_and_others_get_their_answers_meanwhile(
     assert isinstance(seen[-1], Generation) and seen[-1].finish_reason == "cancelled"
     assert len(repeated(seen)) == 1
     assert not services.pair(*models).in_flight
-    assert not run(services, models, cancel=cancel), "it was stopped before it began"
-    again = repeated(run(services, models, first=1, count=1))
+    assert not run(services.tasks, models, cancel=cancel), "it was stopped before it began"
+    again = repeated(run(services.tasks, models, first=1, count=1))
     assert [one.number for one in again] == [2], "it goes on where it was stopped"
 
 

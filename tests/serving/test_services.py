@@ -79,7 +79,7 @@ def test_a_chat_is_recorded_learned_from_and_there_after_a_restart(
     again = Services(services.settings)
     try:
         ready(again, models)
-        assert again.trainer(*models).version == 2
+        assert again.adaptation.trainer(*models).version == 2
         assert sorted(entry.target_id for entry in again.pair(*models).ngrams) == grams and grams
         rows = again.store.requests(session="s")
         assert len(rows) == 4 and rows[0]["prompt"] == "duck number 3"
@@ -551,7 +551,7 @@ def test_stored_answers_are_copied_from_after_a_restart(services: Services, mode
         again.store.delete_requests([row["id"] for row in newest if row["prompt"] == "duck 1"])
         again.forget_copies()
         assert len(copied_from(again, models)) == 2, "those that were not deleted come back"
-        again.reset(*models)
+        again.adaptation.reset(*models)
         assert copied_from(again, models) == [] and len(again.store.requests()) == 4, (
             "after a reset none does, and the history stays"
         )
@@ -598,7 +598,7 @@ def test_a_backup_brings_everything_back_on_an_empty_disk(
     assert Visitors(tmp_path / "two").name(visitor) == Visitors(tmp_path / "one").name(visitor) != ""
     try:
         ready(second, models)
-        assert second.trainer(*models).version == 1 and len(second.store.requests()) == 1
+        assert second.adaptation.trainer(*models).version == 1 and len(second.store.requests()) == 1
     finally:
         second.close()
 
@@ -790,9 +790,9 @@ def test_routing_and_lines_survive_a_restart_and_a_backup(
     second = Services(Settings(storage=tmp_path / "two", **options))  # type: ignore[arg-type]
     try:
         ready(second, models)
-        known = [(line.domain, line.version, line.in_memory) for line in second.lines(*models)]
+        known = [(line.domain, line.version, line.in_memory) for line in second.adaptation.lines(*models)]
         assert known == [("default", 0, True), ("ducks", 1, False)]
-        assert "ducks" in second._adaptation.router.domains()
+        assert "ducks" in second.adaptation.router.domains()
         assert chat(second, models, "duck", domain="ducks", learn=False)[1].adapter_version == 1
     finally:
         second.close()

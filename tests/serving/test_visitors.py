@@ -416,6 +416,7 @@ def test_after_the_operators_change_over_open_pages_go_on(app: App, monkeypatch:
     monkeypatch.setattr(app.services.pool, "load", lambda *names: None)
     app.who = Caller("a", operator=True)
     assert app.front.change_over("someone/better")[0] == "someone/better"
+    monkeypatch.undo()
     app.who = Caller("b")
     assert app.front.settings.target == "someone/better" and app.front.better() is None
     assert app.front.load(*app.pair).stage == "ready"

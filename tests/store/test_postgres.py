@@ -282,10 +282,10 @@ def test_a_second_app_that_shares_no_folder_goes_on_with_what_the_first_learned(
         for number in range(4):
             chat(first, models, f"duck number {number}")
         grams = sorted(entry.target_id for entry in first.pair(*models).ngrams)
-        assert first.trainer(*models).version == 2 and grams
+        assert first.adaptation.trainer(*models).version == 2 and grams
         second = app("two")  # beside it; what the first one has shown is committed
         try:
-            assert second.trainer(*models).version == 2
+            assert second.adaptation.trainer(*models).version == 2
             assert sorted(entry.target_id for entry in second.pair(*models).ngrams) == grams
             answers = [chat(one, models, "duck number 4", learn=False)[1] for one in (first, second)]
             assert {(one.adapter_version, one.text) for one in answers} == {(2, answers[0].text)}

@@ -71,10 +71,10 @@ def pair(zero: Settings, monkeypatch: pytest.MonkeyPatch) -> ZeroPair:
 @pytest.fixture
 def services(zero: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Services]:
     made = Services(zero)
-    made.load(zero.target, zero.drafter)
+    made.pool.load(zero.target, zero.drafter)
     until = time.monotonic() + 60
-    while made.state(zero.target, zero.drafter).stage != "ready":
-        assert time.monotonic() < until, made.state(zero.target, zero.drafter)
+    while made.pool.state(zero.target, zero.drafter).stage != "ready":
+        assert time.monotonic() < until, made.pool.state(zero.target, zero.drafter)
         time.sleep(0.05)
     yield made
     made.close()
