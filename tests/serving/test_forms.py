@@ -1,10 +1,11 @@
-"""Answers of a given form at the endpoint, asked by OpenAI's own client: `parse`, streams, forced calls, and
-one sentence for what cannot be kept."""
+"""Answers of a given form at the endpoint, asked by OpenAI's own client, LangChain and Pydantic AI: `parse`,
+streams, forced calls, and one sentence for what cannot be kept."""
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 import pytest
@@ -27,12 +28,18 @@ SCHEMA = {
 ANSWERS = ('{"name": "Ann", "more": null}', '{"name": "Ben", "more": null}')
 
 
-class Duck(BaseModel):
-    """A duck that swims."""
+class Duck(BaseModel, extra="forbid"):
+    """A duck that swims; nothing else is known of it, since these models would write on and on."""
 
     name: Literal["Ann", "Ben"]
     swims: bool
     friend: Literal["Cleo"] | None
+
+
+class Hen(BaseModel, extra="forbid"):
+    """A hen that lays."""
+
+    eggs: Literal[1, 2]
 
 
 def function(name: str, schema: Any = SCHEMA) -> dict[str, Any]:
@@ -62,6 +69,31 @@ def said(client: Any, **more: Any) -> str:
     return str(ask(client, **more).choices[0].message.content)
 
 
+@pytest.fixture(scope="module")
+def langchain(client: Any) -> Any:
+    """LangChain's model of the endpoint."""
+    why = "forms are tested with LangChain, too; install it by requirements-dev.txt"
+    chat = pytest.importorskip("langchain_openai", reason=why).ChatOpenAI
+    return chat(
+        model="omnidemo", base_url=str(client.base_url), api_key="none", max_retries=0, temperature=1,
+        seed=2, max_tokens=90,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def agent(client: Any) -> Callable[[Any], Any]:
+    """Pydantic AI's agent over the endpoint, which asks for its answer as the call of a tool."""
+    why = "forced calls are tested with Pydantic AI, too; install it by requirements-dev.txt"
+    ai = pytest.importorskip("pydantic_ai", reason=why)
+    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.providers.openai import OpenAIProvider
+
+    model = OpenAIChatModel(
+        "omnidemo", provider=OpenAIProvider(base_url=str(client.base_url), api_key="none")
+    )
+    return lambda wanted: ai.Agent(model, output_type=wanted, retries=0, model_settings={"max_tokens": 90})
+
+
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("temperature", [0, 1])
 def test_parse_gets_its_model(client: Any, stream: bool, temperature: float) -> None:
@@ -78,6 +110,33 @@ def test_parse_gets_its_model(client: Any, stream: bool, temperature: float) -> 
 def test_parse_raises_on_an_answer_that_is_cut(client: Any) -> None:
     with pytest.raises(openai.LengthFinishReasonError):
         client.chat.completions.parse(**ASKED | {"response_format": Duck, "max_tokens": 4})
+
+
+@pytest.mark.parametrize("method", ["json_schema", "function_calling", "json_mode"])
+def test_langchain_gets_its_model(langchain: Any, method: str) -> None:
+    if method == "json_mode":  # any object
+        made = langchain.with_structured_output(None, method=method, include_raw=True).invoke("A duck?")
+        assert made["parsing_error"] is None or made["raw"].response_metadata["finish_reason"] == "length"
+        return
+    asked = langchain.with_structured_output(Duck, method=method)
+    made = asked.invoke("What is 37 + 25?")
+    assert isinstance(made, Duck)
+    assert list(asked.stream("What is 37 + 25?"))[-1] == made  # by the seed
+    by_schema = langchain.with_structured_output(Duck.model_json_schema(), method=method)
+    assert Duck.model_validate(by_schema.invoke("What is 37 + 25?"))
+
+
+def test_an_agent_gets_its_output_by_a_call(agent: Callable[[Any], Any]) -> None:
+    asked = agent(Duck)
+    made = asked.run_sync("What is 37 + 25?")
+    assert isinstance(made.output, Duck) and made.usage.requests == 1
+    assert isinstance(agent([Duck, Hen]).run_sync("What is 37 + 25?").output, Duck | Hen)
+
+    async def streamed() -> Any:
+        async with asked.run_stream("What is 37 + 25?") as parts:
+            return await parts.get_output()
+
+    assert isinstance(asyncio.run(streamed()), Duck)
 
 
 def test_the_forms_of_other_servers(client: Any) -> None:
