@@ -4,6 +4,7 @@ learned all have."""
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 import threading
 from dataclasses import replace
@@ -32,6 +33,10 @@ from tests.support.drafted_elsewhere import drafts, other_weights, stopped
 from tests.support.local_replicas import LocalCluster, LocalReplicas
 from tests.support.models import PROMPT
 
+FORM = {
+    "type": "object", "properties": {"kind": {"enum": ["duck", "goose"]}, "swims": {"type": "boolean"}},
+    "required": ["kind", "swims"], "additionalProperties": False,
+}  # fmt: skip
 PROMPTS = ("the small duck", "= 1 + 1 is a formula", PROMPT)
 
 
@@ -130,6 +135,29 @@ def test_above_temperature_0_another_replica_writes_the_same_text(
         assert (
             pair.generate(PROMPT, method=method, penalty_scope="text", **options).token_ids == whole.token_ids
         )
+
+
+@pytest.mark.parametrize("losses", [[0], [1], [1, 0]])
+@pytest.mark.parametrize("temperature", [0.0, 0.9])
+def test_an_answer_of_a_form_keeps_it_and_its_text_elsewhere(
+    pair: ReplicatedPair, plain: Pair, losses: list[int], temperature: float
+) -> None:
+    asked: dict[str, Any] = {"schema": FORM, "temperature": temperature, "seed": 4, "max_new_tokens": 80}
+    wanted = plain.generate(PROMPT, method="autoregressive", learn=False, **asked)
+    replicas(pair).losses = list(losses)
+    made = pair.generate(PROMPT, draft_policy="chance", **asked)
+    assert (made.token_ids, made.finish_reason) == (wanted.token_ids, "end")
+    assert json.loads(made.text)["kind"] in ("duck", "goose")
+    asked_for = [call.options["form"] for call in replicas(pair).calls]
+    assert len(asked_for) == 1 + len(losses) and len({*asked_for}) == 1
+    forced = sum(token.source == "forced" for done in made.rounds for token in done.tokens)
+    assert made.metrics["forced"] == forced > 0
+
+
+def test_a_form_that_cannot_be_kept_is_refused_before_a_replica_is_asked(pair: ReplicatedPair) -> None:
+    with pytest.raises(ValueError, match="greater than maximum"):
+        pair.generate(PROMPT, schema={"type": "integer", "minimum": 5, "maximum": 3})
+    assert not replicas(pair).calls
 
 
 def test_an_answer_without_a_seed_gets_one(pair: ReplicatedPair) -> None:

@@ -3,6 +3,7 @@ and it learns."""
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
 import time
@@ -107,6 +108,21 @@ def test_draws_and_ngrams_equal_the_plain_pair(
     monkeypatch.undo()
     assert written == answers(plain, temperature=1.0, seed=3)
     assert found == sorted((one.target_id, one.drafter_ids) for one in plain.ngrams) and found
+
+
+@pytest.mark.parametrize("kept", [1, 100])
+def test_the_form_of_an_answer_goes_along(
+    pair: ZeroPair, plain: Pair, monkeypatch: pytest.MonkeyPatch, kept: int
+) -> None:
+    monkeypatch.setattr(double, "kept", kept)
+    options: dict[str, Any] = {"regex": "(duck|goose), [0-9]{2}", "temperature": 0.9, "seed": 4}
+    written = [pair.generate(prompt, draft_policy="chance", **options) for prompt in PROMPTS]
+    assert all(re.fullmatch(options["regex"], made.text) for made in written)
+    assert sum(made.metrics["forced"] or 0 for made in written) > 0
+    with pytest.raises(ValueError, match="regex of the answer"):
+        pair.generate("duck", regex="(a")
+    monkeypatch.undo()
+    assert [made.token_ids for made in written] == answers(plain, method="autoregressive", **options)
 
 
 def test_a_stale_process_forgets_ngrams_that_are_gone(
