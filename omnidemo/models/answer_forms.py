@@ -41,7 +41,9 @@ class AnswerForms:
     in about a second."""
 
     def __init__(self, vocabulary: Vocabulary, rows: int) -> None:
-        self._vocabulary, self._rows, self._lock = vocabulary, rows, threading.Lock()
+        self._vocabulary, self._rows = vocabulary, rows
+        # two, so that an answer that begins, and has the pair's lock, waits for no form that is compiled
+        self._lock, self._compiling = threading.Lock(), threading.Lock()
         self._tokenizer: Any = None
         self._compiled: OrderedDict[str, Any] = OrderedDict()  # matchers at the beginning, by form
 
@@ -50,11 +52,14 @@ class AnswerForms:
         is none."""
         with self._lock:
             matcher = self._compiled.get(form)
-            if matcher is None:
-                matcher = self._compiled[form] = self._compile(json.loads(form))
-                while len(self._compiled) > COMPILED:
-                    self._compiled.popitem(last=False)
+        if matcher is None:
+            with self._compiling:
+                matcher = self._compile(json.loads(form))
+        with self._lock:
+            self._compiled[form] = matcher
             self._compiled.move_to_end(form)
+            while len(self._compiled) > COMPILED:
+                self._compiled.popitem(last=False)
         return GuidedConstraint(matcher.deep_copy(), self._rows, self._end)
 
     @property
