@@ -155,6 +155,11 @@ class Services:
         """A loaded pair. RuntimeError, one sentence, while it is not ready."""
         return self.pool.ready(target, drafter)[0]
 
+    def check_form(self, target: str, drafter: str, schema: str) -> None:
+        """ValueError, one sentence, for a schema that answers of a loaded pair cannot be held to."""
+        pair = self.pair(target, drafter)
+        pair.constraint(pair.asked(method=self.settings.method, schema=schema))
+
     def manner(self, target: str, drafter: str) -> Manner:
         """The sampling of a loaded pair's target where a request leaves it out."""
         return self.pair(target, drafter).target.manner

@@ -7,12 +7,16 @@ Beside the lines of `ui/answer_lines.py` there are:
     row     behind an answer: what is known of it, under `repeated_task.COLUMNS`
     end     of one that was stopped
     none    there are no more inputs
+
+and, of a schema that is being typed,
+
+    schema  alone: number, that of its text; said, what is wrong with it
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -72,16 +76,36 @@ def asked_task(asked: Mapping[str, Any]) -> Task:
         made = replace(own_task(lines, system, OWN), schema=schema.strip())
     except ValueError as error:
         raise Refused(sentence(str(error))) from None
-    try:
-        if made.schema:
-            form_of("schema", made.schema)
-    except ValueError as error:
-        raise Refused(f"The schema should be {error}.") from None
+    if made.schema and (wrong := _wrong_json(made.schema)):
+        raise Refused(wrong)
     if len(made.written) > MOST_LINES:
         raise Refused(
             f"A task may have {MOST_LINES} inputs here, and this has {len(made.written):,}; take some out."
         )
     return made
+
+
+def _wrong_json(schema: str) -> str:
+    try:
+        form_of("schema", schema)
+    except ValueError as error:
+        return f"The schema should be {error}."
+    return ""
+
+
+def wrong_with(schema: str, check: Callable[..., None]) -> str:
+    """What is wrong with a schema, one sentence; empty where nothing is, and while there is no pair to ask.
+    `check`: as `Services.check_form` of a pair."""
+    wrong = _wrong_json(schema) if schema else ""
+    if not schema or wrong:
+        return wrong
+    try:
+        check(schema=schema)
+    except ValueError as error:
+        return sentence(str(error))
+    except RuntimeError:  # the pair is not loaded
+        pass
+    return ""
 
 
 def form_of_task(task: Task, method: str) -> dict[str, str]:

@@ -27,6 +27,22 @@ def rows(page: Page) -> list[str]:
     return page.locator(".task-rows .facts").all_inner_texts()
 
 
+def test_a_schema_is_checked_while_it_is_typed(browser: Browser, app: App) -> None:
+    with visitor(browser, app) as page:
+        begin(page)
+        schema = page.get_by_label("JSON schema that each answer obeys")
+        said = page.locator(".own .alert")
+        for text, why in (
+            ('{"type": "duck"', "The schema should be"),
+            ('{"type": "duck"}', "The schema of the answer cannot be used (Invalid type: duck); change it."),
+        ):
+            schema.fill(text)
+            expect(said).to_contain_text(why)
+        schema.fill('{"type": "null"}')
+        page.wait_for_timeout(1_500)  # until it is checked
+        expect(said).to_be_hidden()
+
+
 def test_three_answers_with_a_stop_between_and_somebody_who_asks(
     browser: Browser, app: App, tmp_path: Path
 ) -> None:

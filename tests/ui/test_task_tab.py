@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -13,8 +14,10 @@ from typing import Any
 import plotly.graph_objects as go
 import pytest
 
-from omnidemo.core.config import Settings
+from omnidemo.core.config import GenerationConfig, Settings
 from omnidemo.core.tasks import TASKS
+from omnidemo.models.answer_forms import AnswerForms
+from omnidemo.models.load import open_source
 from omnidemo.pair.repeated_task import COLUMNS, Repeated
 from omnidemo.pair.replay import SameAnswer
 from omnidemo.serving.quotas import Refused
@@ -23,6 +26,7 @@ from omnidemo.ui.figures.task_curve import LINES, task_curve
 from omnidemo.ui.running_answers import Running
 from omnidemo.ui.tabs import task_tab
 from tests.support.fakes import generation, script
+from tests.support.trained_pair import TARGET
 
 ANSWER = generation(script("a b c d e f"), 0.5, "ngram-exact")
 SAME = SameAnswer(2.0, 1.5, 1.9, 1.25)
@@ -192,6 +196,36 @@ def test_the_event_answers_one_input_with_the_switches_of_the_page() -> None:
     services.own = "~a"
     task_tab._let_learn(services, "t", "d", {"task": "json"})  # type: ignore[arg-type]
     assert services.asked == {"learn": ("t", "d", "default")}, "a visitor has one line"
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        ("", ""),
+        (' {"type": "null"}\n', ""),
+        ('{"type": "null"', "The schema should be a JSON schema.*no JSON"),
+        ("[1]", "The schema should be a JSON schema: an object"),
+        ('{"type": "duck"}', "The schema of the answer cannot be used .Invalid type: duck.; change it."),
+    ],
+)
+def test_a_schema_is_checked_while_it_is_typed(schema: str, said: str) -> None:
+    forms = AnswerForms(open_source(TARGET).tokenizer()[1], 4096)
+
+    def check_form(target: str, drafter: str, schema: str) -> None:
+        if target == "loading":
+            raise RuntimeError("it is not ready")
+        forms.constraint(str(GenerationConfig.of(schema=schema).form))
+
+    def checked(asked: Any, target: str = "t") -> Any:
+        return json.loads(task_tab._check(SimpleNamespace(check_form=check_form), target, "d", asked))  # type: ignore[arg-type]
+
+    found = checked({"schema": schema, "number": 7})
+    assert found["k"] == "schema" and found["number"] == 7 and re.fullmatch(f"{said}.*", found["said"])
+    assert bool(found["said"]) == bool(said) and "\n" not in found["said"]
+    waiting = checked({"schema": schema, "number": 7}, "loading")["said"]
+    assert waiting in ("", found["said"]), "while there is no pair only the JSON is read"
+    with pytest.raises(Refused, match="reload"):
+        checked({"schema": 7, "number": 7})
 
 
 def test_what_a_task_has_taught_is_forgotten() -> None:

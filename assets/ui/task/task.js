@@ -12,7 +12,8 @@ import { load, save, saveFitting } from "../shared/storage.js";
 import { session, visitor } from "../shared/visitor.js";
 import { widgets } from "../shared/widgets.js";
 
-const TEN = 10;
+const TEN = 10,
+  TYPED = 600; // ms without a key after which a schema is checked
 const board = {
   chosen: "json",
   topic: "code", // what the drafter knows least of when it comes, of what it learns soon
@@ -338,17 +339,35 @@ widgets.task = (host, context) => {
   let config = null;
   const voice = el("div.omni-offscreen", { "aria-live": "polite" });
   const cards = el("fieldset.task-cards", el("legend.omni-offscreen", "The task"));
-  const text = (name, rows, placeholder) => {
+  const text = (name, rows, placeholder, then = () => {}) => {
     const oninput = event => {
       now()[name] = event.target.value;
       changed();
+      then();
     };
     return el("textarea", { rows, placeholder, oninput });
   };
   const example = "For example: Turn each line into one JSON object with the keys name and city.";
   const system = text("system", 2, example),
     lines = text("lines", 5, 'One input on each line, as text or as {"input": "…"}'),
-    schema = text("schema", 2, 'For example: {"type": "object", "properties": {"name": {"type": "string"}}}');
+    schema = text(
+      "schema",
+      2,
+      'For example: {"type": "object", "properties": {"name": {"type": "string"}}}',
+      () => checkSoon(),
+    ),
+    wrong = el("p.alert", { role: "status", hidden: true });
+  // The server says what is wrong with a schema as soon as nobody types; what it says of an older text is not shown.
+  let edits = 0,
+    late = 0;
+  const checkSoon = () => {
+    edits += 1;
+    say(wrong, "");
+    clearTimeout(late);
+    late = setTimeout(() => trigger("check"), TYPED);
+  };
+  board.typed = () => ({ schema: schema.value, number: edits });
+  const checked = ({ number, said }) => number === edits && say(wrong, said);
   const file = el("input", {
     type: "file",
     accept: ".jsonl,.json,.txt",
@@ -377,6 +396,7 @@ widgets.task = (host, context) => {
     field("Inputs", lines),
     field("Or a JSON Lines file", file),
     field("JSON schema that each answer obeys (may be empty)", schema),
+    wrong,
   );
   const topic = el("span"),
     kind = el("div.own", { hidden: true }, field("Topic", topic));
@@ -584,6 +604,7 @@ widgets.task = (host, context) => {
   restore();
   return {
     update: value => {
+      if (value.startsWith('{"k":"schema"')) return checked(JSON.parse(value));
       if (!value.startsWith('{"cards"')) return take(value);
       config = JSON.parse(value);
       if (!config.cards.some(one => one.name === board.chosen)) board.chosen = config.cards[0].name;

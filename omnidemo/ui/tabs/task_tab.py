@@ -74,6 +74,16 @@ def _let_learn(services: PublicServices, target: str, drafter: str, asked: Any) 
         services.let_learn(target, drafter, _line(services, asked), longest=LEARN_SECONDS)
 
 
+def _check(services: PublicServices, target: str, drafter: str, asked: Any) -> str:
+    """Say what is wrong with a schema that is being typed. `asked`: schema; number, which comes back."""
+    given = downloads.fields(asked, "schema")
+    schema, number = given.get("schema"), given.get("number")
+    if not isinstance(schema, str) or not isinstance(number, int):
+        raise Refused("The schema is no text; reload the page.")
+    said = task_rows.wrong_with(schema.strip(), partial(services.check_form, target, drafter))
+    return json_line("schema", number=number, said=said)
+
+
 def _forget(services: PublicServices, target: str, drafter: str, asked: Any) -> None:
     """Delete what a task has taught its line, with the answers that it copies from. The history stays."""
     load_ready(services, target, drafter, "Press again when it is ready.")
@@ -85,7 +95,7 @@ def build(services: PublicServices, shell: Shell) -> None:
     names = {column: name for column, (name, *_) in LINES.items()}
     first: dict[str, Any] = {"cards": task_rows.cards(), "figure": task_curve(), "lines": names}
     first |= {"most": task_rows.MOST_TEXT, "learns": services.settings.training != "off"}
-    panel = widget("task", for_browser(first), events=("run", "halt", "reset"))
+    panel = widget("task", for_browser(first), events=("run", "halt", "reset", "check"))
     running, run = Running(), gr.Textbox(visible=False, label="run")
     asked, rows = gr.JSON(visible=False, label="task"), gr.JSON(visible=False, label="rows")
     inputs = [shell.session, run, shell.target, shell.drafter, asked]
@@ -104,6 +114,10 @@ def build(services: PublicServices, shell: Shell) -> None:
     learned = answered.then(partial(_let_learn, services), inputs[2:], None, js=js, **learns)
     learned.then(**settled)
     running.stopped_by(panel.halt, inputs[:2], script("() => page.task.current()"), "stop_same_task")
+
+    typed = script("(target, drafter) => [target, drafter, page.task.typed()]")
+    check: dict[str, Any] = {"trigger_mode": "always_last", "concurrency_limit": 2, **PRIVATE}
+    panel.check(partial(_check, services), inputs[2:], [panel], js=typed, api_name="check_schema", **check)
 
     forgot = script("() => { page.task.forgotten(); return []; }")
     forget = panel.reset(
