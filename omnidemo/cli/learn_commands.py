@@ -24,7 +24,13 @@ def learn(
     out: Annotated[Path, typer.Option(help="The file to be made, such as mine.zip.")],
     prompts: Annotated[
         Path | None,
-        typer.Option(help='JSON Lines: {"prompt": "…"} on each line; default: 517 prompts of the project.'),
+        typer.Option(
+            help='JSON Lines with {"prompt": "…"}, or an export of chats (ChatGPT, Claude, ShareGPT, OpenAI,'
+            " or saved on the page), whose first questions are taken; default: 517 prompts of the project."
+        ),
+    ] = None,
+    texts: Annotated[
+        Path | None, typer.Option(help="A folder: the first line of each text in it is a prompt, too.")
     ] = None,
     hours: Annotated[float, typer.Option(min=0.01, help="How long it may take.")] = 1.0,
     target: Target = None,
@@ -38,10 +44,12 @@ def learn(
     """
     settings = read_settings(target=target, drafter=drafter, storage=storage, training="off")
     from omnidemo.serving.measuring import learn as learning
+    from omnidemo.serving.measuring.chat_exports import first_lines
     from omnidemo.serving.measuring.prompt_files import check_writable, read_prompts
 
     check_writable(out)
-    asked = read_prompts(prompts) if prompts else learning.default_prompts()
+    asked = [*(read_prompts(prompts) if prompts else ()), *(first_lines(texts) if texts else ())]
+    asked = asked or learning.default_prompts()
     pair = loaded(settings, compiled=True)
     names = re.sub(r"[^\w.-]+", "-", f"{pair.target.name}-{pair.drafter.name}")
     folder = Path(settings.storage) / "learn" / names

@@ -7,7 +7,6 @@ import shutil
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -47,8 +46,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder, pair = tmp_path_factory.mktemp("learn"), loaded()
     with learn.begun(pair, Settings(), PROMPTS, folder) as going:
         stages = going.run(600.0)
-        for _ in islice(stages, ENOUGH):
-            pass
+        for _ in stages:
+            if going.state.optimiser is not None and going.state.optimiser.step >= ENOUGH * learn.STEPS:
+                break
         stages.close()
         before, after = (
             mean_of(list(going.agreement(each).values())) for each in (None, going.state.adapter)
@@ -141,6 +141,18 @@ def test_a_file_of_another_target_is_refused_by_its_name(made: Run, changed: Pat
     other = without(changed, FACTS, **{FACTS: json.dumps(facts | {"target_digest": "0" * 12}).encode()})
     with pytest.raises(ValueError, match=r"was learned for the target .* other weights of that name"):
         read_learned(other, made.pair)
+
+
+def test_too_long_prompts_are_left_out(made: Run, tmp_path: Path) -> None:
+    long = "duck " * 2_000
+    with learn.begun(made.pair, Settings(), [*PROMPTS, long], tmp_path) as going:
+        assert long not in (*going.kept, *going.taught)
+        assert "(and 1 of more than 576 tokens, left out)" in going.needs()
+    with (
+        pytest.raises(ValueError, match=r"0 prompts \(and 1 of more than 576 tokens, left out\) are too few"),
+        learn.begun(made.pair, Settings(), [long], tmp_path),
+    ):
+        pass
 
 
 def test_too_few_prompts_are_refused(made: Run, tmp_path: Path) -> None:

@@ -135,12 +135,15 @@ class Learning:
         self.settings = at_its_pace(settings, pair.drafter.name, pair.target.name)
         self.plan = plan_of(self.settings.model_copy(update={"head": "off"}))
         unique = list(dict.fromkeys(prompts))
+        self.long = len(unique)
+        unique = [one for one in unique if self._fits(one)]
+        self.long -= len(unique)  # prompts that are left out
         self.kept = [one for one in unique if is_kept(one)][:MOST_KEPT]
         self.taught = [one for one in unique if not is_kept(one)]
         if not self.kept or len(self.taught) < FEWEST:
             raise ValueError(
-                f"{len(unique)} prompts are too few: every tenth is kept to measure with, and at least"
-                f" {FEWEST} others have to teach"
+                f"{len(unique)} prompts{self._left_out} are too few: every tenth is kept to measure with, and"
+                f" at least {FEWEST} others have to teach"
             )
         self.map: VocabularyMap = pair.map
         self.state = State()
@@ -153,13 +156,24 @@ class Learning:
         self.so_far = ""  # what the kept prompts say now
         self._restore()
 
+    def _fits(self, prompt: str) -> bool:
+        try:
+            return len(self.pair.prompt_ids(prompt)) <= POSITIONS - LENGTH
+        except ValueError:  # too long for the model
+            return False
+
+    @property
+    def _left_out(self) -> str:
+        return f" (and {self.long} of more than {POSITIONS - LENGTH} tokens, left out)" if self.long else ""
+
     def needs(self) -> str:
         """How much of memory and disk a run takes, for people."""
         threads = self.threads
         megabytes = need(self.runner, threads) / 1e6
         return (
-            f"Keys and values of {threads * ROWS} answers at once take {megabytes:,.0f} MB beside the models,"
-            f" an hour's answers some 10 MB in {self.folder}."
+            f"{len(self.kept) + len(self.taught):,} prompts{self._left_out}."
+            f" Keys and values of {threads * ROWS} answers at once take {megabytes:,.0f} MB beside the"
+            f" models, an hour's answers some 10 MB in {self.folder}."
         )
 
     @property
@@ -215,8 +229,7 @@ class Learning:
 
         def spelled(part: Sequence[tuple[str, Order]]) -> Iterator[tuple[list[int], list[Order]]]:
             for prompt, order in part:
-                with suppress(ValueError):  # too long for the model
-                    yield self.pair.prompt_ids(prompt), [order]
+                yield self.pair.prompt_ids(prompt), [order]
 
         def work(number: int) -> None:
             ends = self.pair.target.vocabulary.roles["end"]

@@ -5,31 +5,29 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TextIO, TypeVar
+from zipfile import is_zipfile
 
 from omnidemo.core.config import check_text
 from omnidemo.pair.pair import Pair
 from omnidemo.serving.comparison import Asked, Question, turns_of
+from omnidemo.serving.measuring.chat_exports import first_question
 
 LONGEST = 4_000_000  # characters of a line: more than any window holds
-LINE = 'write {"prompt": "…"}'
+MOST_BYTES = 1 << 30  # of a file that is one JSON value
+LINE = 'write {"prompt": "…"}, or a chat as {"messages": […]}'
 QUESTION_LINE = 'write {"prompt": "…"}, or {"category": "…", "turns": ["…", "…"]}'
 Item = TypeVar("Item")
 Number = TypeVar("Number", int, float)
 
 
 def read_prompts(path: Path, limit: int | None = None) -> list[str]:
-    """The `prompt` of each line of a JSON Lines file. ValueError, with the line's number, for an unusable
-    file."""
-    return _read(
-        path,
-        lambda value: _text(value.get("prompt") if isinstance(value, dict) else value, "prompt"),
-        LINE,
-        "prompts",
-        limit,
-    )
+    """The prompt of each line of a JSON Lines file, or of each entry of a JSON list: its `prompt`, or the
+    first question of a chat (`chat_exports.py`). ValueError, with the line's number, for an unusable file."""
+    return _read(path, _prompt, LINE, "prompts", limit)
 
 
 def read_questions(path: Path, limit: int | None = None) -> list[Question]:
@@ -41,24 +39,21 @@ def read_questions(path: Path, limit: int | None = None) -> list[Question]:
 
 
 def _read(
-    path: Path, item: Callable[[Any], Item], form: str, what: str, limit: int | None = None
+    path: Path, item: Callable[[Any], Item | None], form: str, what: str, limit: int | None = None
 ) -> list[Item]:
-    """`item` of each line's JSON value; its ValueError says what is missing. `form`: how to write a line."""
+    """`item` of each line's JSON value, or of each entry of a file that is one JSON value; None is left out,
+    and its ValueError says what is missing. `form`: how to write a line."""
     found: list[Item] = []
     try:
         with path.open(encoding="utf-8-sig") as file:
-            for number, row in enumerate(iter(lambda: file.readline(LONGEST + 1), ""), 1):
-                if len(row) > LONGEST:
-                    raise ValueError(
-                        f"{path}, line {number}: this line has more than {LONGEST:,} characters; give one on"
-                        " each line"
-                    )
-                if row.strip():
-                    found.append(_item(path, number, row, item, form))
+            for where, read in _entries(path, file):
+                if (one := _item(f"{path}, {where}", read, item, form)) is not None:
+                    found.append(one)
                 if limit is not None and len(found) >= limit:
                     break
     except UnicodeDecodeError:
-        raise ValueError(f"{path} is not UTF-8 text; give a JSON Lines file") from None
+        zipped = "unpack it, and give the file of its chats" if is_zipfile(path) else "give a JSON Lines file"
+        raise ValueError(f"{path} is not UTF-8 text; {zipped}") from None
     except OSError as error:
         raise ValueError(f"{path} cannot be read ({error.strerror}); give a JSON Lines file") from None
     if not found:
@@ -66,18 +61,41 @@ def _read(
     return found
 
 
-def _item(path: Path, number: int, row: str, item: Callable[[Any], Item], form: str) -> Item:
+def _entries(path: Path, file: TextIO) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """(where it stands, what reads its JSON value) of each."""
+    rows = enumerate(iter(lambda: file.readline(LONGEST + 1), ""), 1)
+    for number, row in rows:
+        begins = row.lstrip()[:1] == "[" or row.strip() == "{"  # of a list, or of one value on many lines
+        if number == 1 and begins:
+            if path.stat().st_size > MOST_BYTES:
+                raise ValueError(f"{path} has more than {MOST_BYTES >> 30} GB; split it")
+            whole = partial(json.loads, row + file.read())
+            value = _item(str(path), whole, lambda value: value, "mend it, or give JSON Lines")
+            for place, one in enumerate(value if isinstance(value, list) else [value], 1):
+                yield f"entry {place}", lambda one=one: one
+            return
+        if len(row) > LONGEST:
+            raise ValueError(
+                f"{path}, line {number}: this line has more than {LONGEST:,} characters; give one on"
+                " each line"
+            )
+        if row.strip():
+            yield f"line {number}", partial(json.loads, row)
+
+
+def _item(where: str, read: Callable[[], Any], item: Callable[[Any], Item | None], form: str) -> Item | None:
     try:
-        return item(json.loads(row))
+        return item(read())
     except json.JSONDecodeError as error:
-        why = f"this is not JSON ({error.msg.removesuffix(' at')} at column {error.colno}); {form}"
+        line = f"line {error.lineno}, " if error.lineno > 1 else ""
+        why = f"this is not JSON ({error.msg.removesuffix(' at')} at {line}column {error.colno}); {form}"
     except RecursionError:
         why = f"this is nested too deeply; {form}"
     except Missing as error:
         why = f"{error}; {form}"
     except ValueError as error:
         why = str(error)
-    raise ValueError(f"{path}, line {number}: {why}")
+    raise ValueError(f"{where}: {why}")
 
 
 class Missing(ValueError):
@@ -88,6 +106,13 @@ def _text(value: Any, what: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise Missing(f"there is no {what}")
     return check_text(value)
+
+
+def _prompt(value: Any) -> str | None:
+    """None for a chat without a question."""
+    if isinstance(value, dict) and "prompt" not in value and (asked := first_question(value)) is not None:
+        return asked or None
+    return _text(value.get("prompt") if isinstance(value, dict) else value, "prompt")
 
 
 def _question(value: Any) -> Question:
