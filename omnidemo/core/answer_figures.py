@@ -114,11 +114,11 @@ FIGURES = (
     Figure("copied_earlier", form="count"),
     Figure(
         "forced", "Tokens that the answer's form wrote: it left no other.", form="count",
-        shown="endpoint mcp", csv=19, report=21,
+        shown="endpoint mcp history", csv=19, report=21,
     ),
     Figure(
         "changed", "Tokens where the answer's form ruled out the likeliest one.", form="count",
-        shown="endpoint mcp", csv=20, report=22,
+        shown="endpoint mcp history", csv=20, report=22,
     ),
     Figure("draft_seconds", csv=14, report=17),
     Figure("verify_seconds", csv=15, report=18),

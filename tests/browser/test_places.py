@@ -72,7 +72,15 @@ def test_a_page_at_rest_asks_for_no_frame(browser: Browser, served: Served) -> N
 def test_history_has_no_word_of_the_field_before_expert_is_on(page: Page) -> None:
     row = {"id": 1, "created_at": "2026-11-28T10:00:00Z", "kind": "traffic", "prompt": "?", "answer": "!"}
     row |= {"method": "ngram-exact", "target": "t", "target_title": "T", "tokens": 4, "finish_reason": "end"}
-    state = {"rows": [row], "pairs": [], "methods": ["ngram-exact"], "sessions": [], "store": {"ok": True}}
+    row |= {"drafter": "d", "session": "someone"}
+    formed = row | {"id": 2, "tokens": 9, "forced": 4, "changed": 1}
+    state = {
+        "rows": [formed, row],
+        "pairs": [],
+        "methods": ["ngram-exact"],
+        "sessions": [],
+        "store": {"ok": True},
+    }
     page.get_by_role("tab", name="History", exact=True).click()
     page.evaluate(
         """state => { const host = document.createElement('div');
@@ -87,9 +95,13 @@ def test_history_has_no_word_of_the_field_before_expert_is_on(page: Page) -> Non
     )
     plain = ["", "time", "prompt", "kind", "tokens", "per step", "guesses right", "speed", "target"]
     expect(heads).to_have_text(plain)
-    expect(page.locator("#told tbody td").locator("visible=true")).to_have_count(len(plain))
+    expect(page.locator("#told tbody td").locator("visible=true")).to_have_count(2 * len(plain))
+    expect(page.locator("#told td[data-label=tokens]")).to_have_text(["9 · 4 forced", "4"])
+    page.locator("#told .open").first.click()
+    expect(page.locator("#told .more")).to_contain_text("the form wrote 4 of 9 tokens and changed 1")
+    page.locator("#told .open").first.click()
     expect(method).to_be_hidden()
-    expect(page.locator("#told tbody .nowrap", has_text="taught")).to_be_visible()
+    expect(page.locator("#told tbody .nowrap", has_text="taught").first).to_be_visible()
     page.get_by_role("switch", name="Expert").click()
     expect(heads).to_have_text([*plain[:-1], "tok/s", "agreement", "adapter", "method", "target"])
     expect(method).to_be_visible()

@@ -256,6 +256,16 @@ def test_the_history_says_of_guesses_what_stands_below_the_answer(
     assert history_tab.table(services(store), MINE, {})["rows"][0]["guesses_right"] == share
 
 
+def test_the_history_says_what_the_form_of_an_answer_wrote(store: Store) -> None:
+    one = asked(MINE, "four")
+    metrics = one.generation.metrics | {"forced": 4.0, "changed": 1.0}
+    store.record_request(replace(one, generation=replace(one.generation, metrics=metrics)))
+    assert store.flush()
+    first, second, *_ = history_tab.table(services(store), MINE, {})["rows"]
+    assert (first["forced"], first["changed"]) == (4.0, 1.0)
+    assert not second["forced"] and not second["changed"]
+
+
 def test_requests_of_a_target_that_is_not_there_any_more_are_kept(store: Store) -> None:
     for target in ("bundled/a", "bundled/large"):
         store.record_request(replace(asked(MINE, "four"), target=target))

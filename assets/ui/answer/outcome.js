@@ -107,7 +107,7 @@ export const secondsOf = figures => ({
 });
 
 // What the form of the answer wrote of it, and where it ruled out what the big model would have said.
-const formed = ({ forced, changed, tokens }) =>
+export const formed = ({ forced, changed, tokens }) =>
   forced || changed
     ? `the form wrote ${format(forced || 0, "count")} of ${plural(tokens, "token")} and changed ${changed ? format(changed, "count") : "none"}`
     : "";

@@ -1,5 +1,5 @@
 // The History tab: filters, the table of past requests, deletion with a second look.
-import { howFast, range } from "../answer/outcome.js";
+import { formed, howFast, range } from "../answer/outcome.js";
 import { replay } from "../replay/replay.js";
 import { copyButton } from "../shared/copy.js";
 import { clickable, el, fill, heading, say } from "../shared/dom.js";
@@ -51,7 +51,13 @@ const ENDINGS = {
 };
 // A row's figures: name, what it means, what is shown, a class, and what is said of the one shown.
 const FIGURES = [
-  ["tokens", "Tokens that the big model's answer has", row => format(row.tokens, "count")],
+  [
+    "tokens",
+    "Tokens that the big model's answer has; those that the form of the answer left no choice about are forced",
+    row => joined([format(row.tokens, "count"), row.forced > 0 && `${format(row.forced, "count")} forced`]),
+    "",
+    row => formed(row) || null,
+  ],
   [
     "per step",
     "Tokens for one step of the big model (block efficiency, τ)",
@@ -202,6 +208,7 @@ widgets.history = (host, { trigger }) => {
     });
     const facts = [
       `request ${row.id}`,
+      formed(row),
       row.target,
       row.drafter,
       `session ${short(row.session)}…`,
