@@ -70,9 +70,9 @@ def _entries(path: Path, file: TextIO) -> Iterator[tuple[str, Callable[[], Any]]
             if path.stat().st_size > MOST_BYTES:
                 raise ValueError(f"{path} has more than {MOST_BYTES >> 30} GB; split it")
             whole = partial(json.loads, row + file.read())
-            value = _item(str(path), whole, lambda value: value, "mend it, or give JSON Lines")
+            value = _item(str(path), whole, _as_it_is, "mend it, or give JSON Lines")
             for place, one in enumerate(value if isinstance(value, list) else [value], 1):
-                yield f"entry {place}", lambda one=one: one
+                yield f"entry {place}", partial(_as_it_is, one)
             return
         if len(row) > LONGEST:
             raise ValueError(
@@ -81,6 +81,10 @@ def _entries(path: Path, file: TextIO) -> Iterator[tuple[str, Callable[[], Any]]
             )
         if row.strip():
             yield f"line {number}", partial(json.loads, row)
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
 
 
 def _item(where: str, read: Callable[[], Any], item: Callable[[Any], Item | None], form: str) -> Item | None:
