@@ -203,6 +203,11 @@ class Pair:
         """The version that drafts for the default domain; 0 is the base drafter."""
         return self._line(DOMAIN).version
 
+    def swap_due(self, domain: str) -> int:
+        """The version that drafts for a domain, after a swap that is due."""
+        with self._lock:
+            return self._ready_line(domain).version
+
     def drafting(self, domain: str = DOMAIN, policy: Policy = "cost", draft_length: int = 4) -> Drafting:
         """How the pair drafts for a domain now, with a sentence for people."""
         line = self._lines.get(domain) or self._new_line()  # not stored, because any name may come

@@ -17,7 +17,7 @@ import torch
 
 from omnidemo.backends.compiled_backend import CompiledBackend
 from omnidemo.core.config import GenerationConfig
-from omnidemo.core.records import Generation, Round
+from omnidemo.core.records import PROPOSED, Generation, Round
 from omnidemo.decoding.backend import Acceptance, Draft, Judged, KVCache, Pass
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.engine import RoundContext, decode
@@ -35,19 +35,37 @@ FRESH = "\x00replay"  # `check_domain` refuses this name, so no version is ever 
 UNKNOWN = -2  # the id behind the end of an answer, which no proposal has
 
 
+Pieces = list[tuple[int, int]]  # of an answer: first token, number of tokens
+MOST_PIECES, PIECE = 5, 12  # pieces that are named, and tokens of one
+
+
+def newly_right(before: Sequence[Round], now: Sequence[Round]) -> Pieces:
+    """Pieces of one answer, in its order, that `now` guesses right in one round and `before` did not: those
+    with the most tokens that were not guessed right before."""
+    known = [token.source in PROPOSED for done in before for token in done.tokens]
+    found, at = [], 0
+    for done in now:
+        count = min(PIECE, sum(token.source in PROPOSED for token in done.tokens))
+        if count > 1 and (new := known[at : at + count].count(False)):
+            found.append((-new, at, count))
+        at += len(done.tokens)
+    return sorted((at, count) for _, at, count in sorted(found)[:MOST_PIECES])
+
+
 @dataclass(frozen=True, slots=True)
 class SameAnswer:
     """Tokens per pass of the target of one answer, drafted four times by its policy and first price list.
 
     as_it_was: with all that was learned when the answer began. empty_memory: without earlier answers to copy
-    from. fresh_drafter: with the base weights and no n-grams. nothing_learned: both, as in
-    the first answer of a new pair.
+    from. fresh_drafter: with the base weights and no n-grams. nothing_learned: both, as in the first answer
+    of a new pair. learned: what is guessed right as it was, and not with nothing learned (`newly_right`).
     """
 
     as_it_was: float
     empty_memory: float
     fresh_drafter: float
     nothing_learned: float
+    learned: Pieces
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +108,9 @@ class Replay:
                 rounds = self.rounds(Without(memory, learning)) if self.known else None
                 if rounds is None:
                     return None
-                found.append(len(self._answer.token_ids) / len(rounds))
-        return SameAnswer(*found)
+                found.append(rounds)
+        was, empty, fresh, nothing = (len(self._answer.token_ids) / len(rounds) for rounds in found)
+        return SameAnswer(was, empty, fresh, nothing, newly_right(found[-1], found[0]))
 
     def rounds(self, without: Without, target: KVCache | None = None) -> list[Round] | None:
         """The rounds of one replay; None where another version drafts now. `target`: a cache with logits, by

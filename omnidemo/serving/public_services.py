@@ -40,7 +40,7 @@ RIGHTS: Mapping[str, tuple[int, str]] = {
         (EVERYBODY, "", "methods refusals manner check_form topics examples sample_prompts forget_copies"),
         (EVERYBODY, "chats", "pace_of"),
         (EVERYBODY, "drafts", "describe_target"),
-        (EVERYBODY, "speeds", "speeds_of speed_lanes"),
+        (EVERYBODY, "speeds", "speeds_of learned_of speed_lanes"),
         (OWN_LINE, "adaptation", "drafting on_disk export_adapter"),
         (OWN_LINE, "chats", "let_learn"),
         (USED_LINE, "adaptation", "pause resume reset activate"),

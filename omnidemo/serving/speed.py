@@ -8,7 +8,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from omnidemo.core.config import GenerationConfig
 from omnidemo.core.metrics import Speed
@@ -17,6 +17,7 @@ from omnidemo.pair.answer_plan import Beginning
 from omnidemo.pair.pair import Pair
 from omnidemo.pair.remote.remote_pair import RemotePair
 from omnidemo.pair.repetition import LEARNED, NoFigure, Repetition
+from omnidemo.pair.replay import Pieces, Replay, Without, newly_right
 from omnidemo.serving.pair_pool import PairPool
 from omnidemo.storage.store import Store
 
@@ -32,6 +33,7 @@ LATER = "newer answers came first"
 OFF = "measuring is switched off"
 STOPPED = "the answer was stopped"
 BROKEN = "the measurement itself failed"
+FAILED = -1  # in place of a version
 UNKNOWN = "not measured in time"
 
 
@@ -49,6 +51,8 @@ class _Order:
     found: Speed | str | None = None
     waited: float = -WATCHED  # when a page last waited for it
     stopped: bool = False
+    seen: int | None = None  # the version that it was last drafted again with
+    learned: tuple[int, Pieces] = (0, [])
 
     @property
     def watched(self) -> bool:
@@ -116,6 +120,13 @@ class Speeds:
             there = self._orders
             return {key: there[key].found if key in there else UNKNOWN for key in keys}
 
+    def learned_of(self, keys: Sequence[str]) -> dict[str, tuple[int, Pieces]]:
+        """What would be guessed right now in the answers with these keys, and was not when they were written:
+        with version 0, what memory has brought since, else what the version has."""
+        with self._condition:
+            orders = {key: self._orders[key] for key in keys if key in self._orders}
+            return {key: order.learned for key, order in orders.items() if order.learned[1]}
+
     def speed_lanes(self, key: str, patience: float, again: bool = False) -> Speed | None:
         """The speed of an answer for a page that waits. One of the newest answers is measured now, for at
         most `patience` seconds, where its speed is unknown or wanted `again`. None where it stays unknown."""
@@ -158,12 +169,16 @@ class Speeds:
         """The order to measure now: one that a page waits for, or else the newest once it is quiet. The lock
         is held."""
         orders = [order for order in reversed(self._orders.values()) if order.found is None]
-        quiet = time.monotonic() - self._asked > (PUBLIC_QUIET if self.public else QUIET)
-        due = [order for order in orders if order.watched] or (orders if quiet else [])
+        due = [order for order in orders if order.watched] or (orders if self._quiet else [])
         return due[0] if due and not self._pool.users else None
+
+    @property
+    def _quiet(self) -> bool:
+        return time.monotonic() - self._asked > (PUBLIC_QUIET if self.public else QUIET)
 
     def _run(self) -> None:
         while not self._closing:
+            self._look()
             with self._condition:
                 order = self._now = self._next()
                 if order is None or order.before is None:
@@ -186,6 +201,33 @@ class Speeds:
                 self._condition.notify_all()
             if isinstance(found, Speed):
                 self._store.set_speed(order.answer.key, found)
+
+    def _look(self) -> None:
+        """Draft the newest answer again, without its target, where more was learned since: once for what
+        memory and n-grams have of it, then, when its speed is known, for each version."""
+        with self._condition:
+            order = next(reversed(self._orders.values()), None)
+            before = order.before if order is not None else None
+            if order is None or before is None or self._pool.users or not self._quiet:
+                return
+            if order.seen is not None and (order.found is None or order.seen == FAILED):
+                return
+        try:
+            with self._pool.using(order.target, order.drafter) as (pair, _):
+                domain, prompt = order.asked.domain, pair.prompt_ids(order.prompt)
+                if order.seen == pair.swap_due(domain):
+                    return
+                now = Beginning.of(pair, domain)
+                kept = now if order.seen is None else replace(before, version=now.version)
+                again = Replay(pair, kept, prompt, order.asked, order.answer)
+                rounds = again.rounds(Without()) if again.known else None
+                pieces = newly_right(order.answer.rounds, rounds) if rounds else []
+                if pieces:
+                    order.learned = 0 if order.seen is None else now.version, pieces
+                order.seen = now.version
+        except Exception as error:  # whatever a model raises: nothing is said
+            log.warning("What an answer has taught could not be seen: %s", error)
+            order.seen = FAILED
 
     def _measure(self, order: _Order, before: Beginning) -> Speed | None:
         """None where it was stopped."""

@@ -4,7 +4,7 @@ and its rows as CSV.
 Beside the lines of `ui/answer_lines.py` there are:
 
     input   before an answer: text, what is asked
-    row     behind an answer: what is known of it, under `repeated_task.COLUMNS`
+    row     behind an answer: what is known of it, under `repeated_task.COLUMNS`, and `SameAnswer.learned`
     end     of one that was stopped
     none    there are no more inputs
 
@@ -150,7 +150,10 @@ def stream(answer: Iterator[Part | Repeated]) -> Iterator[str]:
                 continue  # what is known of it comes next
             ended, value = True, value + json_line("end", finish=item.finish_reason)
         else:
-            ended, value = True, value + json_line("row", **item.row)
+            ended, value = (
+                True,
+                value + json_line("row", **item.row, learned=item.same.learned if item.same else []),
+            )
         shown_at = now
         yield value
     if not ended:

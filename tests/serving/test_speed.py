@@ -12,7 +12,7 @@ import pytest
 
 from omnidemo.core.config import Settings
 from omnidemo.core.metrics import Speed
-from omnidemo.core.records import Generation
+from omnidemo.core.records import PROPOSED, Generation
 from omnidemo.pair import repetition
 from omnidemo.pair.in_turns import Budget
 from omnidemo.serving import speed as speed_module
@@ -141,6 +141,46 @@ def test_another_version_is_not_measured_as_the_one_that_drafted(
     pair.generate("pond", max_new_tokens=2)  # swaps it in
     assert measured(services, answer) is None and not pair.in_flight
     assert services.speeds.speeds_of([answer.key]) == {answer.key: repetition.LEARNED}
+
+
+def learned(services: Services, answer: Generation, version: int = 0) -> list[tuple[int, int]]:
+    """The pieces of an answer, once a version was looked at."""
+    until = time.monotonic() + PATIENCE
+    while services.speeds._orders[answer.key].seen != version:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    told, pieces = services.speeds.learned_of([answer.key]).get(answer.key, (version, []))
+    return pieces if told == version else []
+
+
+def test_what_an_answer_taught_is_guessed_right_when_it_comes_again(
+    services: Services, models: tuple[str, str]
+) -> None:
+    ready(services, models)
+    _, answer = chat(services, models, "duck", **DRAFTS)
+    pieces = learned(services, answer)
+    assert 0 < len(pieces) <= 5 and pieces == sorted(pieces)
+    _, again = chat(services, models, "duck", **DRAFTS)
+    assert again.token_ids == answer.token_ids
+    right = [
+        [token.source in PROPOSED for done in one.rounds for token in done.tokens] for one in (answer, again)
+    ]
+    for first, count in pieces:
+        before, now = (one[first : first + count] for one in right)
+        assert all(now) and not all(before)
+    services.forget_copies()
+    assert not services.speeds.learned_of([answer.key])
+
+
+def test_nothing_is_named_where_nothing_was_learned_and_a_version_is_looked_at(
+    services: Services, models: tuple[str, str]
+) -> None:
+    ready(services, models)
+    _, answer = chat(services, models, "duck", learn=False, **DRAFTS)
+    assert learned(services, answer) == [] and measured(services, answer) is not None
+    pair = services.pair(*models)
+    pair.publish(4, {})  # the weights of the base drafter
+    assert learned(services, answer, 4) == [] and not services.speeds.learned_of([answer.key])
 
 
 def test_what_is_deleted_is_not_known_any_more(services: Services, models: tuple[str, str]) -> None:

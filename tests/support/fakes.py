@@ -562,6 +562,9 @@ class FakeServices:
     def speeds_of(self, keys: Sequence[str]) -> dict[str, Any]:
         return {}
 
+    def learned_of(self, keys: Sequence[str]) -> dict[str, tuple[int, list[tuple[int, int]]]]:
+        return {}
+
     def speed_lanes(self, key: str, patience: float, again: bool = False) -> None:
         return None
 

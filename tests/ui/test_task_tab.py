@@ -29,7 +29,7 @@ from tests.support.fakes import generation, script
 from tests.support.trained_pair import TARGET
 
 ANSWER = generation(script("a b c d e f"), 0.5, "ngram-exact")
-SAME = SameAnswer(2.0, 1.5, 1.9, 1.25)
+SAME = SameAnswer(2.0, 1.5, 1.9, 1.25, [(0, 2)])
 
 
 def made(number: int = 1, same: SameAnswer | None = SAME) -> Repeated:
@@ -110,7 +110,7 @@ def test_an_answer_is_streamed_and_ends_with_its_row() -> None:
     assert [one["t"] for one in found if one["k"] == "t"] == [
         token.text for done in ANSWER.rounds for token in done.tokens
     ]
-    assert found[-1] == {"k": "row", **made().row}
+    assert found[-1] == {"k": "row", **made().row, "learned": [[0, 2]]}
     assert lines(next(iter(values)))[-1]["k"] == "r", "the first round is shown at once"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,10 @@ import torch
 from torch import Tensor
 
 from omnidemo import Generation, Pair, load_pair
-from omnidemo.core.records import Round
+from omnidemo.core.records import PROPOSED, Round
 from omnidemo.decoding.backend import Pass
-from omnidemo.pair.replay import Beginning, KnownTarget, Replay, SameAnswer, Without
+from omnidemo.pair.conversation_pool import DOMAIN
+from omnidemo.pair.replay import Beginning, KnownTarget, Replay, SameAnswer, Without, newly_right
 from tests.support.models import save
 
 ALL = [Without(memory, learning) for learning in (False, True) for memory in (False, True)]
@@ -142,7 +144,9 @@ def test_as_it_was_is_what_happened_and_the_reference_says_the_same(
         copied, guessed = copied + sources.count("copied"), guessed + sources.count("direct")
         tokens = len(answer.token_ids)
         expected = [tokens / len(found[without] or ()) for without in ALL]
-        assert replay.same_answer() == SameAnswer(*expected)
+        learned = newly_right(found[ALL[-1]] or (), answer.rounds)
+        was, empty, fresh, nothing = expected
+        assert replay.same_answer() == SameAnswer(was, empty, fresh, nothing, learned)
     assert copied and (guessed or make is crossing)
 
 
@@ -162,7 +166,15 @@ def test_each_replay_lacks_what_its_name_says(folders: dict[str, str]) -> None:
     for without, found in origins.items():
         assert ("earlier" in found) != without.memory
     same = replay.same_answer()
-    assert same is not None
+    assert same is not None and same.learned
+    right = [
+        [token.source in PROPOSED for one in rounds or () for token in one.tokens]
+        for rounds in (replay.rounds(ALL[-1]), answer.rounds)
+    ]
+    for first, count in same.learned:
+        before, now = (one[first : first + count] for one in right)
+        assert all(now) and not all(before)
+    assert newly_right(answer.rounds, answer.rounds) == []
     assert same.as_it_was == answer.metrics["block_efficiency"]
     assert same.as_it_was > same.empty_memory > same.nothing_learned, "memory and weights both help here"
     assert same.as_it_was >= same.fresh_drafter > same.nothing_learned
@@ -170,6 +182,18 @@ def test_each_replay_lacks_what_its_name_says(folders: dict[str, str]) -> None:
     alone = new.generate(replay._prompt, max_new_tokens=30, **options)
     assert alone.token_ids == answer.token_ids
     assert alone.metrics["block_efficiency"] == same.nothing_learned
+
+
+def test_a_version_is_seen_in_an_answer_from_before_it(folders: dict[str, str]) -> None:
+    pair = likely(folders)
+    (beginning, ids, answer, _), *_ = answers(pair, temperature=0.0, **POLICIES["fixed"])
+    pair.publish(3, moved(pair, 0.01))
+    assert pair.swap_due(DOMAIN) == 3
+    asked = pair.asked(temperature=0.0, max_new_tokens=30, **POLICIES["fixed"])
+    rounds = Replay(pair, replace(beginning, version=3), ids, asked, answer).rounds(Without())
+    assert rounds is not None and len(rounds) < len(answer.rounds)
+    assert newly_right(answer.rounds, rounds), "better weights guess more"
+    assert not any(token.match and token.match.origin == "earlier" for one in rounds for token in one.tokens)
 
 
 def test_n_grams_go_with_the_drafter(folders: dict[str, str]) -> None:

@@ -4,7 +4,7 @@ import { el, fill } from "../shared/dom.js";
 import { plural } from "../shared/format.js";
 import { labels } from "../shared/labels.js";
 
-const visible = text => text.replaceAll("\n", "↵").replaceAll("\t", "⇥").replaceAll(" ", "␣");
+export const visible = text => text.replaceAll("\n", "↵").replaceAll("\t", "⇥").replaceAll(" ", "␣");
 
 // `index`: its place in the answer's lines, where its tooltip is shown.
 export const tokenSpan = (line, index = null) => {

@@ -1,5 +1,6 @@
 // A question and its answer on the page: the answer as Markdown and as coloured tokens, what became of it, its figures and buttons. And how
 // much of the model's window the chat takes.
+import { drawLearned } from "../answer/learned.js";
 import { outcomeOf, verdictOf, whySlower } from "../answer/outcome.js";
 import { appendTokens, tokensBox, watchTokens } from "../answer/tokens.js";
 import { chat } from "./chat.js";
@@ -159,6 +160,18 @@ chat.tell = turn => {
   if (outcome && said)
     fill(said, outcome[0] && el("b", outcome[0]), outcome[1], why && el("span.why", ` ${why}`));
 };
+chat.drawLearned = ({ learned, answer, parts: { foot, tokens } }) => {
+  if (!learned) return;
+  const [version, pieces] = learned,
+    said = version
+      ? `Version ${version} of the small model guesses right here:`
+      : "It just learned to guess:",
+    box = () => {
+      chat.showColours();
+      return tokens;
+    };
+  drawLearned(foot.querySelector(".learned"), said, pieces, answer, box);
+};
 chat.foot = turn => {
   const { figures, meta, text } = turn.answer,
     foot = turn.parts.foot,
@@ -182,6 +195,7 @@ chat.foot = turn => {
     foot,
     outcomeOf(turn.answer) && el("p.verdict", { role: "status" }),
     turn.first && figures && el("p.again", sameAgain(turn)),
+    el("p.learned"),
     el(
       "details.whence",
       el("summary", outcomeOf(turn.answer) ? "Why?" : "Facts"),
@@ -200,6 +214,7 @@ chat.foot = turn => {
     ),
   );
   chat.tell(turn);
+  chat.drawLearned(turn);
   chat.drawText(turn);
 };
 

@@ -60,6 +60,8 @@ const change = changes => {
   else if (seen) scroll.scrollTop += seen.node.getBoundingClientRect().top - before;
 };
 
+chat.showColours = () => change({ view: coloured() });
+
 chat.toolbar = () => {
   const { parts } = chat;
   parts.views = VIEWS.map(([key, title, help]) => [

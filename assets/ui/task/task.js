@@ -1,5 +1,6 @@
 // The tab of one task again and again: ten inputs a press, each answer a row that is drawn while it is written, and beside them the curve.
 // Each answer is an event of its own, so that nobody waits for all of them; the rows are kept in this browser alone.
+import { drawLearned } from "../answer/learned.js";
 import { guessed, newAnswer, readAnswer, readLines } from "../answer/records.js";
 import { colourKey, tokenSpan, tokensBox, watchTokens } from "../answer/tokens.js";
 import { replay } from "../replay/replay.js";
@@ -444,13 +445,15 @@ widgets.task = (host, context) => {
     key = el("div.task-key"),
     plot = el("div.plot", { role: "img" }),
     note = el("p.small"),
-    whence = el("p");
+    whence = el("p"),
+    learned = el("p.learned");
   const side = el(
     "section.panel.task-side",
     { "aria-label": "What was learned" },
     el("h3", "Tokens for one step of the big model"),
     said,
     whence,
+    learned,
     total,
     race,
     key,
@@ -536,6 +539,9 @@ widgets.task = (host, context) => {
     if (!last) return;
     said.textContent = headline(done);
     whence.textContent = owed(last);
+    const { answer, node } = rows.get(last.number),
+      said = `Guessed right in answer ${last.number}, and not without what was learned:`;
+    drawLearned(learned, said, last.learned ?? [], answer, () => node.querySelector(".line"));
     const known = Object.entries(config.lines).filter(([column]) => done.some(one => one[column] != null));
     const named = ([column, name]) => {
       const swatch = el("i", { class: column.replace("_tokens_per_round", ""), "aria-hidden": "true" });

@@ -162,9 +162,10 @@ def _shown_manner(services: PublicServices, target: str, drafter: str) -> str:
 
 
 def _speeds(services: PublicServices, keys: str) -> str:
-    """What is known of the speed of answers, by their keys: `answer_lines.speed`."""
-    speeds = services.speeds_of(str(keys or "")[:MOST_KEYS].split())
-    return json.dumps({key: answer_lines.speed(speed) for key, speed in speeds.items()})
+    """What is known of answers by their keys: `answer_lines.speed`, and `Speeds.learned_of` or null."""
+    asked = str(keys or "")[:MOST_KEYS].split()
+    speeds, learned = services.speeds_of(asked), services.learned_of(asked)
+    return json.dumps({key: [answer_lines.speed(one), learned.get(key)] for key, one in speeds.items()})
 
 
 def _notice(services: PublicServices) -> str:
