@@ -146,30 +146,6 @@ def test_compare(cli: Cli, names: list[str], prompts: Path, tmp_path: Path) -> N
         assert f" {total['tokens'] / total['rounds']:.2f} " in line or method != "autoregressive"
 
 
-def test_compare_above_temperature_0_has_one_text_for_one_seed(
-    cli: Cli, names: list[str], prompts: Path, tmp_path: Path
-) -> None:
-    out = tmp_path / "warm.csv"
-    assert (
-        cli(
-            "compare",
-            "--prompts",
-            prompts,
-            "--limit",
-            1,
-            "--temperature",
-            1,
-            "--max-new-tokens",
-            8,
-            "--csv",
-            out,
-            *names,
-        ).code
-        == 0
-    )
-    assert pd.read_csv(out)["identical"].all()
-
-
 def test_compare_in_the_targets_own_manner(cli: Cli, names: list[str], prompts: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(names[1], tmp_path / "sampling")
     (folder / "generation_config.json").write_text(
@@ -263,28 +239,6 @@ def test_adapt(cli: Cli, names: list[str], prompts: Path, tmp_path: Path) -> Non
         "answer",
     ]
     pd.testing.assert_frame_equal(table[same], again[same])
-
-
-def test_adapt_has_a_seed_of_the_trainer_beside_that_of_the_answers(
-    cli: Cli, names: list[str], prompts: Path, tmp_path: Path
-) -> None:
-    tables = [
-        adaptation(cli, names, prompts, tmp_path / f"{number}.csv", *seeds)[1]
-        for number, seeds in enumerate(
-            ((), ("--training-seed", 0), *[("--training-seed", 3)] * 2, ("--seed", 3))
-        )
-    ]
-    none, zero, three, again, of_answers = (table[["agreement", "loss_nats"]] for table in tables)
-    pd.testing.assert_frame_equal(none, zero)
-    pd.testing.assert_frame_equal(three, again)
-    # at temperature 0 the answers draw nothing
-    pd.testing.assert_frame_equal(none, of_answers)
-    learned = none.notna() & (tables[0][["train_steps"]] > 0).to_numpy()
-    assert learned.any(axis=None)
-    untaught = ~learned & none.notna()
-    assert (none[untaught] == three[untaught]).where(untaught, True).all(axis=None)
-    assert (none[learned] != three[learned]).where(learned, True).all(axis=None)
-    assert "--training-seed" in cli("adapt", "--help").out
 
 
 def test_adapt_goes_on_from_its_storage_and_export_has_it_all(
@@ -384,35 +338,6 @@ def test_spread() -> None:
 def test_bad_input_is_one_sentence(cli: Cli, arguments: list[str], words: list[str]) -> None:
     refused(cli(*arguments), *words)
     assert not Path("x.csv").exists() and not Path("nowhere").exists()
-
-
-@pytest.mark.parametrize(
-    ("line", "word"),
-    [
-        ("{oops", "JSON"),
-        ('{"text": "a"}', "no prompt"),
-        ('{"prompt": "  "}', "no prompt"),
-        ("[1]", "no prompt"),
-    ],
-)
-@pytest.mark.parametrize("command", ["compare", "adapt"])
-def test_a_bad_line_is_named_by_its_number(
-    cli: Cli, tmp_path: Path, command: str, line: str, word: str
-) -> None:
-    (tmp_path / "bad.jsonl").write_text(f'{{"prompt": "fine"}}\n\n{line}\n')
-    refused(
-        cli(command, "--prompts", tmp_path / "bad.jsonl", "--csv", tmp_path / "x.csv"),
-        "bad.jsonl, line 3",
-        word,
-    )
-    assert not (tmp_path / "x.csv").exists()
-
-
-def test_a_file_that_is_no_text_or_empty(cli: Cli, tmp_path: Path) -> None:
-    (tmp_path / "image").write_bytes(b"\x89PNG\xff")
-    refused(cli("compare", "--prompts", tmp_path / "image", "--csv", tmp_path / "x.csv"), "UTF-8")
-    (tmp_path / "empty").write_text("\n")
-    refused(cli("compare", "--prompts", tmp_path / "empty", "--csv", tmp_path / "x.csv"), "no prompts")
 
 
 def test_an_output_that_cannot_be_written_is_told_before_anything_runs(

@@ -70,33 +70,6 @@ def test_an_adapter_that_is_published_in_mid_stream(
     assert facts(sides.ask(STORY, **options)) == facts(steady)
 
 
-@pytest.mark.parametrize("temperature", [0.0, 1.0])
-def test_an_adapter_that_another_answer_swaps_in(sides: Sides, temperature: float) -> None:
-    """It drafts for all answers of its line from their next rounds on, whoever comes first."""
-    options: dict[str, Any] = {
-        "temperature": temperature,
-        "seed": 3,
-        "max_new_tokens": 30,
-        "domain": "shared",
-    }
-
-    def swap(pair: Pair, done: Round) -> None:
-        if done.index in (2, 5):
-            pair.publish(done.index, adapter(pair, done.index, 0.4), domain="shared")
-
-    def swap_by_another(pair: Pair, done: Round) -> None:
-        swap(pair, done)
-        if done.index in (2, 5):
-            answer(pair, SUM, max_new_tokens=4, domain="shared")
-
-    made = []
-    for between in (swap, swap_by_another):
-        made.append(sides.ask(STORY, between, **options))
-        for pair in sides.both:
-            pair.drop_domain("shared")
-    assert facts(made[0]) == facts(made[1])
-
-
 @pytest.mark.parametrize(
     ("method", "sampling"),
     [
@@ -137,17 +110,6 @@ def test_n_grams_that_somebody_else_inserts_in_mid_stream(trained: Sides, sampli
     made = trained.ask(STORY, insert, seed=3, max_new_tokens=50, **sampling)
     assert 0 < len(trained.fast.ngrams) == len(trained.reference.ngrams) and made.cache_entries == 0
     assert sampling["temperature"] or sum(one.ngram_hits for one in made.rounds) > 0
-
-
-def test_a_cache_that_is_filled_and_emptied_in_mid_stream(trained: Sides) -> None:
-    def change(pair: Pair, done: Round) -> None:
-        if done.index == 3:
-            pair.clear_cache()
-        if done.index == 7:
-            pair.fill_cache()
-
-    for sampling in SAMPLINGS:
-        trained.ask(STORY, change, seed=7, max_new_tokens=40, **sampling)
 
 
 def test_everything_at_once(sides: Sides) -> None:

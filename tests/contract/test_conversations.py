@@ -14,9 +14,7 @@ from omnidemo.backends import fused_llama
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.decoding.sources.text_index import TextIndex
 from omnidemo.decoding.state import DecodingState
-from omnidemo.models.transformers_runner import TransformersRunner
 from omnidemo.pair.conversation_pool import IDLE_CONVERSATIONS, Conversations
-from tests.support.fake_graphs import recorded
 from tests.support.runners import make, some_ids
 
 EACH = 100 + 20 + TextIndex().nbytes  # bytes of a conversation: both caches, and what finds copies
@@ -69,19 +67,6 @@ def test_spare_buffers_are_freed_before_a_conversation_is() -> None:
     assert target.spared + drafter.spared == 40 and not conversations.running
 
 
-def test_caches_tell_what_they_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fused_llama, "START", 16)  # times 4 on a CPU
-    model, ids = make("qwen3"), some_ids(70)
-    each = 2 * 2 * 2 * 12 * 4  # bytes of a position: layers × 2 × heads × dimension × 4
-    fused, general = FusedLlama(model).new_cache(), TransformersRunner(make("qwen3")).new_cache()
-    assert fused.nbytes == 64 * each and general.nbytes == 0
-    fused.forward(ids, 1)
-    general.forward(ids, 1)
-    assert fused.nbytes == 128 * each and general.nbytes == 70 * each
-    fused.trim(4)
-    assert fused.nbytes == 128 * each  # a buffer stays as large as it was
-
-
 def test_the_buffers_of_a_grown_conversation_go_back_to_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
     """But for the smallest, which the next one begins with."""
     monkeypatch.setattr(fused_llama, "START", 16)
@@ -95,22 +80,6 @@ def test_the_buffers_of_a_grown_conversation_go_back_to_the_system(monkeypatch: 
     gc.collect()
     assert runner.kv_pool.idle == {64: first} and runner.spare(10**9) == first.buffer.nbytes
     assert runner.spare(first.buffer.nbytes - 1) == 0 and not runner.kv_pool.idle
-
-
-def test_recorded_buffers_are_kept_as_far_as_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fused_llama, "START", 32)
-    runner, _ = recorded(make("llama"))
-    cache = runner.new_cache()
-    for _ in range(100):
-        cache.forward(some_ids(1), 1)
-    del cache
-    gc.collect()
-    sizes = {capacity: kv.buffer.nbytes for capacity, kv in runner.kv_pool.idle.items()}
-    assert sorted(sizes) == [32, 64, 128]
-    assert runner.spare(sizes[32] + sizes[64]) == sizes[32] + sizes[64] and sorted(runner.kv_pool.idle) == [
-        32,
-        64,
-    ]
 
 
 def test_a_pair_bounds_its_conversations(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:

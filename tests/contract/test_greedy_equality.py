@@ -6,7 +6,6 @@ A pairwise selection; `lab.equality.equality` has the whole matrix.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -79,16 +78,6 @@ def test_the_cases_are_what_they_say(laboratory: Laboratory) -> None:
     assert short == long[: len(short)] and len(short) < len(long) and short[-1] == several[1]
     penalised = [laboratory.answer(shape, "byte-level", "repetition penalty") for shape in SHAPES]
     assert penalised != [laboratory.answer(shape, "byte-level", "text") for shape in SHAPES]
-
-
-def test_every_two_values_meet() -> None:
-    factors = ("a", "b", "c"), ("d", "e"), ("f", "g", "h", "i")
-    rows = all_pairs(*factors)
-    assert len(rows) < 24 and len(set(rows)) == len(rows)
-    for left, right in itertools.combinations(range(3), 2):
-        assert {(row[left], row[right]) for row in rows} == set(
-            itertools.product(factors[left], factors[right])
-        )
 
 
 def test_a_wrong_answer_is_found(laboratory: Laboratory, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,9 +15,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from lab.equality import equality
 from omnidemo import Pair, load_pair
-from omnidemo.backends import compile_kernels
 from omnidemo.backends.fused_llama import FusedCache, FusedLlama
 from omnidemo.core.records import Generation, Round, Token
 from omnidemo.decoding.backend import Pass
@@ -250,18 +248,3 @@ def test_the_reference_is_not_checked_against_itself(
 ) -> None:
     monkeypatch.setenv("OMNIDEMO_BACKEND", "reference")
     refused(cli("check-backend", *options(names)), "cannot be checked against itself")
-
-
-def test_equality_waits_until_passes_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else its first rows are of passes that hardly anybody's answers come from."""
-    monkeypatch.setattr(compile_kernels, "_ready", None)
-    monkeypatch.setattr(compile_kernels, "_thread", None)
-    compiled: list[bool] = []
-
-    def compare(self: equality.Laboratory, *about: str) -> equality.Row:
-        compiled.append(compile_kernels.kernels() is not None)
-        return equality.Row(*about, True)
-
-    monkeypatch.setattr(equality.Laboratory, "compare", compare)
-    assert len(list(equality.equality_matrix(["llama"], methods=["ngram-exact"]))) == len(compiled) > 10
-    assert all(compiled)

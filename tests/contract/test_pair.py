@@ -4,7 +4,6 @@ the generation."""
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,16 +15,10 @@ from omnidemo.backends import compile_kernels
 from omnidemo.core.config import Settings
 from omnidemo.core.config.answer_options import Policy
 from omnidemo.core.offers import Offer
-from omnidemo.core.records import Generation, Round, Trace
-from omnidemo.decoding import engine
-from omnidemo.decoding.backend import Clock, RoundPlan, RoundResult, StageSeconds
-from omnidemo.decoding.engine import RoundContext, make_round
-from omnidemo.decoding.method import Method
-from omnidemo.decoding.methods import fitting
+from omnidemo.core.records import Round, Trace
 from omnidemo.decoding.price_list import PriceList
 from omnidemo.decoding.tracing import Tracer
 from omnidemo.models.adapters import acceptance_head
-from omnidemo.pair import conversation_pool
 from omnidemo.pair.pair import Pair
 from omnidemo.pair.replay import Beginning, Replay, Without
 from omnidemo.vocabulary.ngram_cache import NgramCache
@@ -47,43 +40,12 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
     )
 
 
-@pytest.mark.parametrize("kind", ["llama", "gpt2"])
-@pytest.mark.parametrize(
-    ("target", "drafter"),
-    [("byte-level", "word-piece"), ("sentence-piece", "byte-level"), ("unigram", "sentence-piece")],
-)
-def test_greedy_ids_equal_transformers(tmp_path: Path, kind: str, target: str, drafter: str) -> None:
-    folder = save(tmp_path / "target", target, kind)
-    pair = load_pair(folder, save(tmp_path / "drafter", drafter, seed=1, window=64))
-    pair.fill_cache()
-    for prompt in (PROMPT, [{"role": "user", "content": PROMPT}], pair.target.vocabulary.roles["begin"]):
-        ids = pair.prompt_ids(prompt)  # type: ignore[arg-type]
-        for count in (1, 60):
-            expected = reference(folder, ids, count)
-            for method in fitting(pair.map):
-                assert pair.generate(ids, method=method, max_new_tokens=count).token_ids == expected, method
-
-
 def test_a_drafter_of_the_same_model_is_always_accepted(tmp_path: Path) -> None:
     folder = save(tmp_path / "model", "byte-level")
     done = load_pair(folder, folder).generate(PROMPT, max_new_tokens=40)
     # Four of four drafted tokens and a bonus, but for rounds after a token that may not be proposed (roles,
     # padding).
     assert done.metrics["alpha"] == 1.0 and (done.metrics["block_efficiency"] or 0) > 3
-
-
-def test_rounds_join_to_the_generation(pair: Pair) -> None:
-    rounds = pair.stream(PROMPT, max_new_tokens=30, temperature=1.0, seed=7)
-    seen: list[Round] = []
-    while True:
-        try:
-            seen.append(next(rounds))
-        except StopIteration as end:
-            generation: Generation = end.value
-            break
-    assert "".join(r.text for r in seen) == generation.text
-    assert generation.metrics["tokens"] == len(generation.token_ids) == sum(len(r.tokens) for r in seen)
-    assert pair.mismatches == 0
 
 
 def test_what_rounds_took_is_noted_under_the_lock(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,41 +67,6 @@ def test_what_rounds_took_is_noted_under_the_lock(pair: Pair, monkeypatch: pytes
     assert all(held.values()) and all(all(one) for one in held.values())
 
 
-def test_a_seed_repeats_a_run(pair: Pair) -> None:
-    runs = [
-        pair.generate(PROMPT, max_new_tokens=20, temperature=1.0, seed=5, learn=False).token_ids
-        for _ in range(3)
-    ]
-    assert runs[0] == runs[1] == runs[2]
-    assert pair.generate(PROMPT, max_new_tokens=20, temperature=1.0, seed=6, learn=False).token_ids != runs[0]
-
-
-def test_adapter_swaps_at_any_moment_change_no_id(pair: Pair) -> None:
-    expected = pair.generate(PROMPT, method="autoregressive", max_new_tokens=80).token_ids
-    base = {name: weight.clone() for name, weight in pair.drafter.runner.weights().items()}
-    stop = threading.Event()
-
-    def swap() -> None:
-        version = 0
-        while not stop.is_set():
-            version += 1
-            name = list(base)[version % len(base)]
-            pair.publish(version, {name: base[name] + 0.2 * torch.randn_like(base[name])})
-
-    thread = threading.Thread(target=swap)
-    thread.start()
-    try:
-        for _ in range(5):
-            assert pair.generate(PROMPT, max_new_tokens=80).token_ids == expected
-    finally:
-        stop.set()
-        thread.join()
-    assert pair.adapter_version > 0
-    pair.publish(0, {})
-    pair.generate(PROMPT, max_new_tokens=2)
-    assert all(torch.equal(weight, base[name]) for name, weight in pair.drafter.runner.weights().items())
-
-
 def rounded(weight: torch.Tensor) -> torch.Tensor:
     return weight.bfloat16().float()
 
@@ -157,20 +84,6 @@ def test_one_drafter_serves_two_pairs(pair: Pair) -> None:
     assert [r.proposed for r in again.rounds] == [
         r.proposed for r in wanted.rounds
     ] and again.token_ids == changed.token_ids
-
-
-def test_the_first_swap_may_fall_between_two_rounds(pair: Pair) -> None:
-    base = {name: weight.clone() for name, weight in pair.drafter.runner.weights().items()}
-    name = next(name for name, weight in base.items() if weight.dim() == 2 and "embed" not in name)
-    rounds = pair.stream(PROMPT, max_new_tokens=30)
-    next(rounds)
-    for version in (1, 2):
-        pair.publish(version, {name: base[name] + version})
-        next(rounds)
-    rounds.close()
-    pair.publish(3, {name: base[name] - 1})
-    assert pair.generate(PROMPT, max_new_tokens=5).adapter_version == 3
-    assert torch.equal(pair.drafting_weights()[name], rounded(base[name] - 1))
 
 
 @pytest.mark.parametrize("policy", ["confidence", "head", "cost"])
@@ -194,13 +107,6 @@ def test_every_draft_policy_writes_the_same(pair: Pair, policy: Policy) -> None:
     drafting = pair.drafting(policy, policy)
     assert drafting.sentence and drafting.calibration and drafting.length > 0
     assert pair.drafting("another", policy).length == 0
-
-
-def test_an_unknown_policy_is_refused(pair: Pair) -> None:
-    with pytest.raises(ValueError, match="'fixed', 'confidence', 'chance', 'cost' or 'head'"):
-        pair.generate(PROMPT, draft_policy="best")
-    with pytest.raises(ValueError, match="longest_draft"):
-        pair.generate(PROMPT, draft_policy="cost", longest_draft=0)
 
 
 def test_each_domain_drafts_with_weights_of_its_own(pair: Pair) -> None:
@@ -264,66 +170,6 @@ def test_listeners_hear_rounds_and_learners_the_circumstances(pair: Pair) -> Non
     assert [(trace.temperature, trace.domain) for trace in traces] == [(0.7, "maths")]
 
 
-def test_two_chats_at_once_do_not_mix(pair: Pair) -> None:
-    prompts = [f"the small duck number {i} swims in pond {i * 7}" for i in range(4)]
-    expected = [pair.generate(p, method="autoregressive", max_new_tokens=40).token_ids for p in prompts]
-    found: dict[int, tuple[int, ...]] = {}
-
-    def chat(index: int) -> None:
-        found[index] = pair.generate(prompts[index], max_new_tokens=40).token_ids
-
-    threads = [threading.Thread(target=chat, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert [found[i] for i in range(4)] == expected
-
-
-def test_the_next_turn_goes_on_from_the_same_context(pair: Pair) -> None:
-    first = pair.generate(PROMPT, max_new_tokens=20)
-    ids = [*pair.prompt_ids(PROMPT), *first.token_ids, *pair.prompt_ids("and then")]
-    pair._conversations._idle[:] = pair._conversations._idle[-1:]
-    state = pair._conversations._idle[0]
-    kept = state.target.cache.length
-    second = pair.generate(ids, max_new_tokens=20)
-    assert pair._conversations._idle[-1] is state and kept >= len(pair.prompt_ids(PROMPT)) + 19
-    assert (
-        second.token_ids
-        == pair.generate(ids, method="autoregressive", max_new_tokens=20, reuse=False).token_ids
-    )
-
-
-def test_cancelling_keeps_the_partial_answer_and_the_pair_goes_on(pair: Pair) -> None:
-    whole = pair.generate(PROMPT, max_new_tokens=60).token_ids
-    calls = iter(range(100))
-    partial = pair.generate(PROMPT, max_new_tokens=60, cancelled=lambda: next(calls) >= 3)
-    assert partial.finish_reason == "cancelled" and 0 < len(partial.token_ids) < len(whole)
-    assert partial.token_ids == whole[: len(partial.token_ids)]
-    assert pair.generate(PROMPT, max_new_tokens=60).token_ids == whole
-
-
-def test_who_leaves_while_a_prompt_is_read_ends_it_and_others_have_their_turn(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(conversation_pool, "piece_of", lambda runner: 4)
-    prompt = f"{PROMPT} and {PROMPT} and {PROMPT}"
-    looks: list[bool] = []
-
-    def left() -> bool:
-        with pair._lock:  # which is free between two pieces
-            looks.append(True)
-        return len(looks) == 2
-
-    made = pair.generate(prompt, max_new_tokens=20, cancelled=left, reuse=False)
-    assert made.finish_reason == "cancelled" and not made.rounds and made.text == "" and looks == [True, True]
-    whole = pair.generate(prompt, max_new_tokens=20)
-    assert (
-        whole.token_ids
-        == pair.generate(prompt, max_new_tokens=20, method="autoregressive", reuse=False).token_ids
-    )
-
-
 def test_a_cache_that_takes_the_place_of_another_is_the_one_that_learns(tmp_path: Path) -> None:
     pair = load_pair(
         save(tmp_path / "target", "byte-level"), save(tmp_path / "drafter", "sentence-piece", seed=1)
@@ -332,21 +178,6 @@ def test_a_cache_that_takes_the_place_of_another_is_the_one_that_learns(tmp_path
     pair.ngrams = NgramCache(pair.drafter.runner.rows, 3)
     pair.generate(PROMPT, max_new_tokens=60)
     assert 0 < len(pair.ngrams) <= 3 and len(before) == 0
-
-
-def test_the_cache_grows_with_learning_only_and_comes_back_from_the_store(tmp_path: Path) -> None:
-    folders = save(tmp_path / "target", "byte-level"), save(tmp_path / "drafter", "sentence-piece", seed=1)
-    settings = Settings(training="off")
-    pair = load_pair(*folders, storage=tmp_path / "storage", settings=settings)
-    pair.generate(PROMPT, max_new_tokens=60, learn=False)
-    assert len(pair.ngrams) == 0
-    pair.generate(PROMPT, max_new_tokens=60)
-    assert len(pair.ngrams) > 0 and pair._memory._store is not None
-    assert pair._memory._store.flush()
-    again = load_pair(*folders, storage=tmp_path / "storage", settings=settings)
-    assert {entry.target_id: entry for entry in again.ngrams} == {
-        entry.target_id: entry for entry in pair.ngrams
-    }
 
 
 def test_what_is_not_given_is_taken_from_the_settings(tmp_path: Path) -> None:
@@ -361,17 +192,6 @@ def test_what_is_not_given_is_taken_from_the_settings(tmp_path: Path) -> None:
     assert (pair.target.name, pair.drafter.name) == (target, target)
     with pytest.raises(ValueError, match="backend = 'fast' is not possible"):
         load_pair(backend="fast", settings=settings)  # type: ignore[arg-type]
-
-
-def test_inline_training_learns_after_the_answer(tmp_path: Path) -> None:
-    folders = (
-        save(tmp_path / "target", "byte-level", ends=False),
-        save(tmp_path / "drafter", "sentence-piece", seed=1),
-    )
-    settings = Settings(training="inline", update_interval=2, steps_per_update=1, lora_rank=4)
-    pair = load_pair(*folders, storage=tmp_path / "storage", settings=settings)
-    versions = [pair.generate(PROMPT, max_new_tokens=20).adapter_version for _ in range(4)]
-    assert versions == [0, 0, 1, 1]
 
 
 def test_prompts_that_cannot_be_served_are_refused_with_a_reason(pair: Pair) -> None:
@@ -426,43 +246,6 @@ def test_a_list_is_kept_for_machine_and_form(tmp_path: Path) -> None:
     assert load_pair(*names, storage=tmp_path / "storage").prices.list.origin == "guessed"
     first.measure_prices()
     assert load_pair(*names, storage=tmp_path / "storage").prices.list.origin == "stored"
-
-
-def test_a_machine_that_gets_slower_by_half_drafts_as_before(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A made-up machine, whose rounds take what they propose and draft, and from the third answer on half as
-    much again."""
-    machine = PriceList({1: 1.0, 2: 1.05, 8: 1.3, 16: 1.8}, 0.02, attention=1e-4, origin="measured", at=1.0)
-    folders = save(tmp_path / "target", "byte-level", ends=False), save(tmp_path / "drafter", "byte-level")
-    pace = 1.0
-
-    def timed(
-        context: RoundContext, method: Method, plan: RoundPlan, clock: Clock, backend: None
-    ) -> RoundResult:
-        at, made = len(context.target.ids), make_round(context, method, plan, clock)
-        rows = 1 + sum(slot.target_id >= 0 for slot in made.slots)
-        took = StageSeconds(pace * machine.step * made.drafted, pace * machine.price(rows, at))
-        return replace(made, seconds=took)
-
-    monkeypatch.setattr(engine, "make_round", timed)
-    played = list[list[tuple[str, int, int]]]()
-    for slower in (1.0, 1.5):
-        pair = load_pair(*folders)
-        pair.make_backend, pair.clock = lambda *_: None, lambda: 0.0
-        pair.prices.list.become(machine)
-        rounds = list[Round]()
-        for number in range(6):
-            pace = slower if number >= 2 else 1.0
-            text = f"{PROMPT} {number % 2}"
-            answer = pair.generate(text, draft_policy="cost", temperature=0.0, max_new_tokens=40)
-            rounds += answer.rounds
-        assert pair.prices.list.price(1) == pytest.approx(slower, rel=0.1)
-        taken = [next(offer.source for offer in one.offers if offer.taken) for one in rounds]
-        played.append([(took, one.drafted, one.proposed) for took, one in zip(taken, rounds, strict=True)])
-    alike = sum(one == other for one, other in zip(*played, strict=False))
-    assert alike > 0.8 * max(map(len, played)) and len(played[0]) == pytest.approx(len(played[1]), rel=0.03)
-    assert len({took for took, *_ in played[0]}) > 1
 
 
 def test_an_answer_played_again_from_the_same_state_has_the_same_drafts(tmp_path: Path) -> None:

@@ -155,18 +155,6 @@ def test_a_slow_reader_makes_no_answer_slower(trained: Sides) -> None:
         assert metrics["time_per_output_token"] == pytest.approx(sum(took[1:]) / later)
 
 
-def test_the_first_round_waits_for_no_other(trained: Sides) -> None:
-    """The time to the first token is that of one round: as many tokens as wanted may follow without its
-    becoming later."""
-    for pair in trained.both:
-        answer(pair, STORY, max_new_tokens=8)
-        times = []
-        for count in (8, 80):
-            found = [answer(pair, STORY, max_new_tokens=count).metrics for _ in range(3)]
-            times.append(min(metrics["time_to_first_token"] or 0.0 for metrics in found))
-        assert times[1] < 3 * times[0] + 0.05
-
-
 def test_a_listener_hears_every_round_once(trained: Sides) -> None:
     for pair in trained.both:
         heard: list[Round] = []

@@ -145,22 +145,3 @@ def test_requests_that_ask_for_more_than_a_temperature(
         pytest.skip(f"{method} does not serve such a pair, on either backend")
     for temperature in (0.0, 0.2, 0.9) if method == "ngram-exact" else (0.9,):
         served[0].ask(WINDOW, method=method, temperature=temperature, seed=2, max_new_tokens=12, **options)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{"draft_length": 0}, {"draft_length": 8}, {"draft_policy": "confidence"}],
-    ids=str,
-)
-def test_a_models_own_manner_at_any_draft(sides: Sides, options: dict[str, Any]) -> None:
-    for seed, text in enumerate(TEXTS):
-        sides.ask(text, temperature=0.2, top_p=0.9, repetition_penalty=1.15, seed=seed, **options)
-
-
-@pytest.mark.parametrize("temperature", [0.0, 1.0])
-def test_what_is_said_does_not_depend_on_what_was_said_before(sides: Sides, temperature: float) -> None:
-    """Nor on what the fast side made in advance and threw away then."""
-    options: dict[str, Any] = {"temperature": temperature, "seed": 11}
-    alone = [sides.plain(text, **options).token_ids for text in TEXTS]
-    for text, wanted in list(zip(TEXTS, alone, strict=True))[::-1]:
-        assert answer(sides.fast, text, **options).token_ids == wanted

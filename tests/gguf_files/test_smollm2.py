@@ -16,7 +16,6 @@ from omnidemo.models.gguf import sources
 from omnidemo.models.gguf.architecture import plan_of
 from omnidemo.models.gguf.header import read_header
 from omnidemo.models.gguf.weights import build_config, build_model
-from omnidemo.models.load import load_model
 from omnidemo.models.names import known_settings, resolve
 from omnidemo.pair.pair import Pair
 from omnidemo.serving.pair_loading import build_pair
@@ -41,24 +40,6 @@ def test_auto_means_it_where_no_better_one_is_here(monkeypatch: pytest.MonkeyPat
     assert resolve("smollm2", settings) == resolve("auto", settings)
     monkeypatch.setattr(sources, "catalogued", lambda one, folders: None)
     assert known_settings(settings).target == "bundled/large"
-
-
-def test_what_it_is(pair: Pair) -> None:
-    target = pair.target
-    assert (target.name, target.context, target.chat, target.learns, target.parameters) == (
-        NAME,
-        8192,
-        True,
-        False,
-        134_515_008,
-    )
-    manner = target.manner
-    assert (manner.temperature, manner.top_p, manner.repetition_penalty) == (0.2, 0.9, 1.15)
-    assert [target.vocabulary.writes(one) for one in target.vocabulary.encode_text("a  1") or ()] == [
-        b"a",
-        b"  ",
-        b"1",
-    ]  # type: ignore[misc]
 
 
 def test_greedy_ids_of_every_lossless_method_are_those_of_transformers(
@@ -91,11 +72,6 @@ def test_a_seed_repeats_it_in_its_own_manner(pair: Pair) -> None:
         pair.generate(PROMPT, max_new_tokens=ANSWER, seed=3, learn=False, reuse=False) for _ in range(2)
     )
     assert first.token_ids == again.token_ids and first.text
-
-
-def test_shapes_alone_take_no_weights(smollm2_file: Path) -> None:
-    absent = load_model(str(smollm2_file), absent=True)
-    assert (absent.name, absent.device.type, absent.context) == (NAME, "meta", 8192)
 
 
 def test_a_copy_elsewhere_is_the_same_model(tmp_path: Path, smollm2_file: Path) -> None:

@@ -7,22 +7,16 @@ import gc
 import logging
 import random
 from copy import deepcopy
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from omnidemo import load_pair
-from omnidemo.backends import cuda_graphs, fused_llama
-from omnidemo.backends.cuda_graphs import CudaGraphs, GraphCache, Outputs
+from omnidemo.backends import fused_llama
 from omnidemo.backends.fused_llama import FusedCache, FusedLlama
 from omnidemo.backends.weight_arena import ROWS
-from omnidemo.decoding.methods import fitting
-from omnidemo.models.transformers_runner import TransformersRunner
-from tests.support.fake_graphs import CUDA, Notes, recorded
-from tests.support.models import PROMPT, save
+from tests.support.fake_graphs import CUDA, recorded
 from tests.support.runners import LEAN, VOCABULARY, close, make, reference, some_ids
 from tests.support.worlds import copy_nothing
 
@@ -100,33 +94,6 @@ def test_any_sequence_of_passes_and_rollbacks(
         plain.trim(len(ids))
     assert notes.repeated > 50 and runner.fixed is not None and set(runner.kv_pool.idle) == {32, 64, 128}
     assert all(np.array_equal(kept, copy) for kept, copy in compared)  # no later pass writes into an answer
-
-
-def test_greedy_answers_are_those_of_transformers(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fused_llama, "START", 32)
-    runner, notes = recorded(make(shape))
-    answers = []
-    for cache in (TransformersRunner(make(shape)).new_cache(), runner.new_cache(), runner.new_cache()):
-        answer = [int(cache.forward(some_ids(30), 1).logits[0].argmax())]
-        for _ in range(150):
-            answer.append(int(cache.forward(answer[-1:], 1).logits[0].argmax()))
-        answers.append(answer)
-    assert answers[0] == answers[1] == answers[2] and len(set(answers[0])) > 3
-    # capacities 32 to 256; the second cache finds 64 and 128, which the first one has left
-    assert notes.made == 4 + 2
-
-
-def test_what_lies_behind_the_end_does_not_matter(shape: str) -> None:
-    runner, notes = recorded(make(shape))
-    cache, ids = runner.new_cache(), some_ids(40)
-    cache.forward(ids[:30], 0)
-    for _ in range(2):
-        wanted = cache.forward(ids[30:], 10).logits
-        cache.trim(30)
-    wanted = cache.forward(ids[30:], 10).logits
-    cache.trim(30)
-    cache._kv.buffer[:, :, :, 30:] = 1e4 * torch.randn(runner.buffer_size(256))[:, :, :, 30:]
-    assert np.array_equal(cache.forward(ids[30:], 10).logits, wanted) and notes.repeated == 3
 
 
 def test_the_next_conversation_finds_the_recordings(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,125 +216,6 @@ def test_copies_have_their_own(shape: str) -> None:
         copied.overwrite({"model.norm.weight": torch.zeros(32)})
     cache.trim(0)
     assert close([cache.forward([one], 1).logits for one in ids][-1], wanted)
-
-
-def test_without_recordings_nothing_is_kept() -> None:
-    runner = FusedLlama(make("llama"))
-    cache = runner.new_cache()
-    assert runner.fixed is None
-    for one in some_ids(20):
-        cache.forward([one], 1)
-    assert not cache._kv.seen and not cache._kv.passes
-
-
-@pytest.mark.parametrize("ends", [True, False])
-def test_greedy_answers_of_a_pair(tmp_path: Path, ends: bool) -> None:
-    pair = load_pair(
-        save(tmp_path / "target", "byte-level", ends=ends),
-        save(tmp_path / "drafter", "sentence-piece", seed=1),
-    )
-    methods = fitting(pair.map)
-
-    def answers() -> list[tuple[int, ...]]:
-        return [
-            pair.generate(PROMPT, method=method, temperature=0.0, max_new_tokens=40).token_ids
-            for method in methods
-        ]
-
-    before = answers()
-    notes = []
-    for model in (pair.target, pair.drafter):
-        assert isinstance(model.runner, FusedLlama)
-        notes.append(Notes())
-        model.runner.passes, model.runner.fixed = None, GraphCache(model.runner.device, notes[-1])
-    pair._conversations._idle.clear()
-    assert answers() == before and answers() == before
-    assert all(one.repeated > 50 for one in notes)
-
-
-class FakeCuda:
-    """Notes what a recording asks of CUDA, in order."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.said: list[str] = []
-        said = self.said
-
-        class Stream:
-            def __init__(self, name: str) -> None:
-                self.name = name
-
-            def wait_stream(self, other: Stream) -> None:
-                said.append(f"{self.name} waits for {other.name}")
-
-            def __enter__(self) -> None:
-                said.append(f"on {self.name}")
-
-            def __exit__(self, *args: object) -> None:
-                said.append(f"off {self.name}")
-
-        class Graph:
-            def pool(self) -> str:
-                return f"pool of {id(self)}"
-
-            def capture_begin(self, pool: str | None, capture_error_mode: str) -> None:
-                said.append(f"begin {pool} {capture_error_mode} collecting={gc.isenabled()}")
-
-            def capture_end(self) -> None:
-                said.append("end")
-
-            def replay(self) -> None:
-                said.append("replay")
-
-        monkeypatch.setattr(torch.cuda, "CUDAGraph", Graph)
-        monkeypatch.setattr(torch.cuda, "current_stream", lambda device: Stream("here"))
-        monkeypatch.setattr(torch.cuda, "stream", lambda stream: stream)
-        monkeypatch.setattr(cuda_graphs, "_side_stream", lambda device: Stream("side"))
-
-
-def test_what_a_recording_asks_of_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
-    said = FakeCuda(monkeypatch).said
-    record, outputs = CudaGraphs(torch.device("cuda")), (torch.zeros(1), torch.zeros(1))
-
-    def function() -> Outputs:
-        said.append("runs")
-        return outputs
-
-    def around(pool: str | None) -> list[str]:
-        begin = f"begin {pool} thread_local collecting=False"
-        return [
-            "side waits for here",
-            "on side",
-            "runs",
-            begin,
-            "runs",
-            "end",
-            "off side",
-            "here waits for side",
-        ]
-
-    repeat = record(function)
-    assert (
-        said == around(None)
-        and repeat() is outputs
-        and said[-1] == "replay"
-        and said.count("runs") == 2
-        and gc.isenabled()
-    )
-    assert record.first is not None
-    said.clear()
-    record(function)
-    assert said == around(record.first.pool())  # the second graph shares the memory of the first
-
-    said.clear()
-
-    def fails_while_recorded() -> Outputs:
-        if said[-1].startswith("begin"):
-            raise RuntimeError("not permitted")
-        return function()
-
-    with pytest.raises(RuntimeError, match="not permitted"):
-        record(fails_while_recorded)
-    assert said[-3:] == ["end", "off side", "here waits for side"] and gc.isenabled()
 
 
 # Where there is a CUDA device

@@ -10,13 +10,10 @@ import numpy as np
 import pytest
 import torch
 
-from omnidemo import load_pair
-from omnidemo.backends import compiled_passes as cpu_passes
 from omnidemo.backends import fused_llama
 from omnidemo.backends.compiled_backend import roll_out
 from omnidemo.backends.fused_llama import FusedCache, FusedLlama
 from omnidemo.core.config import GenerationConfig
-from omnidemo.decoding.calibration import EDGES, Calibration
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.cost_model import CostModel
 from omnidemo.decoding.draft_policy import StopRule, make_policy
@@ -25,15 +22,11 @@ from omnidemo.decoding.price_list import PriceList
 from omnidemo.decoding.randomness import Sampler
 from omnidemo.decoding.rollout import RolloutRequest, token_by_token
 from omnidemo.decoding.sampling import SamplingParams
-from omnidemo.vocabulary.ngram_cache import NgramCache
-from tests.support.models import save
 from tests.support.rollout_sides import (
     MAP,
-    TOKENS,
     WARPS,
     Asking,
     Side,
-    answers_agree,
     left_over,
     random_trie,
     rounds,
@@ -147,52 +140,6 @@ def test_a_window_that_ends_and_a_room_that_grows(
     assert not left_over(context) and ahead.cache.rollouts == 20
 
 
-def test_a_pass_that_threads_share(runner: FusedLlama, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cpu_passes, "WORTH_SHARING", 1)
-    monkeypatch.setattr(cpu_passes.CompiledPasses, "helpers", property(lambda self: 2))
-    rounds(Side(runner, True), Side(runner, False), NgramExact(), random_trie(0), SamplingParams(1.0), 5, 0)
-
-
-def test_without_compiled_code_the_host_draws(runner: FusedLlama, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("omnidemo.backends.compile_kernels._ready", None)
-    side = Side(runner, True)
-    draft = side.draft(NgramExact(), random_trie(0), SamplingParams(0.0), 4)
-    assert draft.drafted >= 1 and side.cache.rollouts == 0
-
-
-@pytest.mark.parametrize("temperature", [0.3, 1.0, 1.7])
-def test_draws_follow_the_law(runner: FusedLlama, temperature: float) -> None:
-    """Of 20,000 draws by uniform numbers, as many of each token as the law says; the law is the softmax of
-    what is not barred."""
-    sampling, chance = SamplingParams(temperature), random.Random(5)
-    with torch.inference_mode():
-        cache = FusedCache(runner)
-        row = cache.forward([0, 1, 2], 1).logits[0]
-        rule = token_by_token(MAP.draftable_logit_mask)
-        law = sampling.probs(row + MAP.draftable_logit_mask)
-        counts = np.zeros(TOKENS)
-        for _ in range(20_000):
-            rollout = cache.roll_out(
-                RolloutRequest(
-                    rule, sampling, 1, MAP.to_target, np.array([chance.random() for _ in range(2)])
-                ),
-                [],
-                row,
-                np.zeros(32, np.float32),
-            )
-            assert rollout is not None and rollout.probabilities == [
-                float(rollout.distributions[0][rollout.ids[0]])
-            ]
-            counts[rollout.ids[0]] += 1
-        assert np.allclose(rollout.distributions[0], law, atol=1e-6) and float(
-            rollout.distributions[0].sum()
-        ) == pytest.approx(1.0, abs=1e-5)
-    assert not counts[law == 0].any()
-    kept = law > 0
-    statistic = float(((counts - 20_000 * law)[kept] ** 2 / (20_000 * law[kept])).sum())
-    assert statistic < int(kept.sum()) + 5 * math.sqrt(2 * int(kept.sum()))  # five deviations of χ²
-
-
 def test_rules_foresee_themselves() -> None:
     """`stop_rule` says what `keep_drafting` says, for calibrations with any history."""
     chance = random.Random(1)
@@ -225,32 +172,6 @@ def foretold(stop: StopRule, prob: float) -> bool:
     segment = [segment for segment in stop.segments if prob >= segment[0]][-1]
     cumulative = stop.cumulative * (segment[1] + segment[2] * prob)
     return bool(prob >= stop.min_prob and cumulative * (segment[3] + segment[4] * prob) > stop.price)
-
-
-@pytest.mark.parametrize("prior", [None, 0.6])
-def test_lines_of_a_calibration_are_what_it_says(prior: float | None) -> None:
-    calibration, chance = Calibration(prior), random.Random(2)
-    for _ in range(200):
-        for edge in (0.0, *EDGES, 0.999):
-            a, b = calibration.lines[sum(edge >= one for one in EDGES)]
-            assert calibration(edge) == pytest.approx(a + b * edge)
-        calibration.learn((chance.random(), chance.random()))
-
-
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    root = tmp_path_factory.mktemp("drawing")
-    return save(root / "target", "byte-level", ends=False), save(root / "drafter", "sentence-piece", seed=1)
-
-
-@pytest.mark.parametrize("cache_size", [20_000, 30])
-@pytest.mark.parametrize("policy", ["fixed", "confidence", "head"])
-def test_answers_are_those_without(
-    folders: tuple[str, str], policy: Any, cache_size: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pair = load_pair(*folders)
-    pair.ngrams = NgramCache(pair.drafter.runner.rows, cache_size)
-    answers_agree(pair, policy, [(0.0, 1.0), (0.7, 1.0), (1.0, 1.0)], monkeypatch)
 
 
 def test_a_drafter_context_whose_window_slides(runner: FusedLlama) -> None:

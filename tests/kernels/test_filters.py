@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from omnidemo.backends import compile_kernels
 from omnidemo.backends.call_layout import Sampling
-from omnidemo.backends.compiled_passes import NOBODY, marks_of
+from omnidemo.backends.compiled_passes import marks_of
 from omnidemo.decoding.sampling import SamplingParams, Seen
 
 TOP_K, TOP_P, MIN_P, PENALTY = (0, 1, 3, 40, 9_999), (1.0, 0.9, 0.3, 1e-6), (0.0, 0.05, 1.0), (1.0, 1.3, 0.8)
@@ -110,17 +109,6 @@ def nudges(sampling: SamplingParams) -> list[SamplingParams]:
     ]
 
 
-def test_a_large_vocabulary() -> None:
-    chance = np.random.default_rng(7)
-    row = (2.5 * chance.standard_normal(49_152)).astype(np.float32)
-    for sampling in (
-        SamplingParams(0.2, 0, 0.9, 0.0, 1.15),
-        SamplingParams(0.7, 20, 0.8),
-        SamplingParams(1.5, 1000, 0.99, 0.01),
-    ):
-        same_but_for_borders(row, sampling, chance.integers(0, len(row), 500).tolist())
-
-
 @pytest.mark.parametrize(
     "sampling",
     [SamplingParams(0.0, repetition_penalty=1.3), SamplingParams(1.0, top_k=2), SamplingParams(1.0)],
@@ -159,11 +147,3 @@ def test_what_is_seen_is_what_the_ids_are() -> None:
                 order[order[0]] = token
         if settled > 40:
             seen, ids, settled = Seen(50), [], 0
-
-
-def test_nobody_is_seen_where_no_penalty_asks() -> None:
-    row = np.array([2.0, 1.0], np.float32)
-    assert filtered(row, SamplingParams(1.0)).tolist() == pytest.approx(
-        torch.from_numpy(row).softmax(-1).tolist()
-    )
-    assert NOBODY[1].tolist() == [0]

@@ -20,9 +20,6 @@ from tests.kernels.test_packed_passes import TYPES, logits, runner_of, written
 from tests.support.integer_pass import in_integers
 from tests.support.models import save
 
-TWO_BYTES = ("F16", "BF16")
-
-
 QUIET: dict[str, Any] = {"learn": False, "reuse": False, "max_new_tokens": 24}
 ROOT = Path(__file__).parents[2]
 WINDOW = 512  # positions that are read at once
@@ -70,12 +67,6 @@ def test_it_is_near_float32_and_what_torch_computes_is_nearer(kind: str, tmp_pat
     # Sums of norms and attention are in another order. Where that makes an activation, a key or a value round
     # otherwise, the difference is one step of it.
     assert torn < 0.5 * moved
-
-
-@pytest.mark.parametrize("kind", TWO_BYTES)
-def test_files_of_two_bytes_stay_in_float32(kind: str, tmp_path: Path) -> None:
-    runner = integers_of(written(tmp_path, kind))
-    assert runner.form == "float32"
 
 
 def test_activations_that_are_no_numbers_make_no_logits(tmp_path: Path) -> None:

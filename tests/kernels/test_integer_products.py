@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from omnidemo.backends import processor
 from omnidemo.backends.arithmetic import integer
 from omnidemo.backends.arithmetic.integer import TOP
-from omnidemo.backends.kernels.integer import sets
 from omnidemo.backends.kernels.integer.sets import SETS, Instructions
 from omnidemo.backends.packed_forms import BYTES, COLUMNS, LAYOUTS, ROWS, Coded, PackedMatrix
 from tests.kernels.test_packed_matrices import random_matrix
@@ -157,13 +156,6 @@ def test_scales_of_zero_and_infinity(code: Code) -> None:
     assert equal(found, code.wanted(matrix, x))
     assert not np.isfinite(found[:, 3]).any() and not found[:, 5].any()
     assert np.isfinite(np.delete(found, 3, 1)).all()
-
-
-def test_each_processor_gets_the_fastest_set_that_it_has() -> None:
-    assert [sets.best(lambda name, of=way: name in of.needs).name for way in SETS] == [  # type: ignore[misc]
-        way.name for way in SETS
-    ]
-    assert sets.best(lambda name: True) is SETS[0] and sets.best(lambda name: False) is SETS[-1]
 
 
 INSTRUCTIONS = {

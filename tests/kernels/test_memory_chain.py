@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from copy import deepcopy
 
 import numpy as np
 import pytest
@@ -99,14 +98,3 @@ def test_ids_are_entered_as_by_the_reference(monkeypatch: pytest.MonkeyPatch) ->
         tail = list(fast.ids)[:end]
         assert fast.places(tail, False) == plain.places(tail, False)
     assert len(fast.places([*fast.ids], True)) <= CANDIDATES
-
-
-def test_what_is_learned_is_of_that_answer_alone() -> None:
-    """A copy of the chances, as answers that nobody notes have, changes nothing of the line."""
-    chances = CopyChances()
-    before = chances.weight.copy()
-    made = sources([[1, 2, 3, 4]] * 3, [1, 2], deepcopy(chances), "known")
-    draft = made.draft([1, 2], 4)
-    assert draft is not None and draft.ids[:2] == [3, 4]
-    made.learn(draft, [3, 5])
-    assert np.array_equal(before, chances.weight)

@@ -9,12 +9,10 @@ import numpy as np
 import pytest
 
 from lab.equality.tiny import random_model
-from omnidemo import load_pair
 from omnidemo.backends import compiled_passes as cpu_passes
 from omnidemo.backends.fused_llama import FusedCache, FusedLlama
 from omnidemo.decoding.row_ops import BEST, MASS, TEMPERED, TOP, RowStats
 from omnidemo.decoding.sampling import SamplingParams
-from tests.support.models import PROMPT, save
 
 
 def stats_of(rows: Any, temperature: float) -> RowStats:
@@ -97,46 +95,3 @@ def test_a_mass_of_far_away_logits() -> None:
     row = np.array([1e4, 0.0, -np.inf, 1e4 - 1.0], np.float32)
     assert mass(row, row[0], np.float32(1.0)) == pytest.approx(1 + math.exp(-1))
     assert mass(row, row[0], np.float32(0.5)) == pytest.approx(1 + math.exp(-0.5))
-
-
-@pytest.mark.parametrize(
-    "options", [{"temperature": 0.0}, {"temperature": 1.0}, {"temperature": 0.6}, {"repetition_penalty": 1.3}]
-)
-@pytest.mark.parametrize("method", ["ngram-exact", "autoregressive"])
-def test_answers_are_those_without(
-    tmp_path: Any, method: str, options: dict[str, float], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pair = load_pair(
-        save(tmp_path / "target", "byte-level", ends=False),
-        save(tmp_path / "drafter", "sentence-piece", seed=1),
-    )
-
-    def answer() -> Any:
-        done = pair.generate(
-            PROMPT,
-            method=method,
-            max_new_tokens=24,
-            seed=3,
-            reuse=False,
-            learn=False,
-            **{"temperature": 0.0} | options,
-        )
-        shown = [
-            (token.text, token.p, token.q, token.accept)
-            for one in done.rounds
-            for token in (*one.tokens, *one.discarded)
-        ]
-        return done.token_ids, shown
-
-    ids, shown = answer()
-    forward = FusedCache.forward
-    monkeypatch.setattr(
-        FusedCache, "forward", lambda self, ids, last, stats_at=None: forward(self, ids, last)
-    )
-    plain_ids, plain_shown = answer()
-    assert ids == plain_ids and len(shown) == len(plain_shown)
-    for one, other in zip(shown, plain_shown, strict=True):
-        assert one[0] == other[0] and one[1] == pytest.approx(other[1], rel=1e-4)
-        assert [number or 0.0 for number in one[2:]] == pytest.approx(
-            [number or 0.0 for number in other[2:]], rel=1e-4
-        )

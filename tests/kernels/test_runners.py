@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from lab.equality.tiny import ARCHITECTURES
 from omnidemo.backends import compile_kernels, compiled_passes, fused_llama
 from omnidemo.backends.compiled_passes import Form
 from omnidemo.backends.fused_llama import FusedLlama, form_of
-from omnidemo.models.transformers_runner import TransformersRunner, check_cache, context_limit
+from omnidemo.models.transformers_runner import TransformersRunner, check_cache
 from tests.support.runners import LEAN, VOCABULARY, close, make, reference, some_ids
 
 WINDOWS = ("max_position_embeddings", "n_positions", "max_seq_len")
@@ -152,42 +151,6 @@ def test_overwrite_is_all_or_nothing(kind: str) -> None:
     with pytest.raises(ValueError, match="another base"):
         runner.overwrite({**good, "model.embed_tokens.weight": torch.zeros(2, 2)})
     assert all(torch.equal(weight, before[name]) for name, weight in runner.weights().items())
-
-
-@pytest.mark.parametrize(
-    "products", ["four bytes", "four bytes, shared", "two bytes", "two bytes, shared", "not compiled yet"]
-)
-@pytest.mark.parametrize("shape", LEAN)
-def test_lean_greedy_answers_are_those_of_transformers(
-    shape: str, products: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if products == "not compiled yet":
-        monkeypatch.setattr(compile_kernels, "_ready", None)
-    monkeypatch.setattr(fused_llama, "START", 32)  # so that the buffers grow several times
-    if "shared" in products:
-        monkeypatch.setattr(compiled_passes, "WORTH_SHARING", 0)
-    rounded = "two bytes" in products
-    model = of_two_bytes(make(shape)) if rounded else make(shape)
-    runner = FusedLlama(model, form=form_of(model, rounding=False))
-    runner.threads = 4
-    assert runner.form == ("bfloat16" if rounded else "float32")
-    wanted = answer_of_transformers(shape, rounded)
-    assert greedy(runner.new_cache()) == wanted
-    assert len(set(wanted)) > 3  # not one token again and again
-
-
-def greedy(cache: Any) -> list[int]:
-    """An answer of 120 tokens."""
-    answer = [int(cache.forward(some_ids(30), 1).logits[0].argmax())]
-    while len(answer) < 120:
-        answer.append(int(cache.forward(answer[-1:], 1).logits[0].argmax()))
-    return answer
-
-
-@cache
-def answer_of_transformers(shape: str, rounded: bool) -> list[int]:
-    model = make(shape)
-    return greedy(TransformersRunner(of_two_bytes(model) if rounded else model).new_cache())
 
 
 @pytest.mark.parametrize("shape", LEAN)
@@ -377,14 +340,6 @@ def test_models_without_a_cache_to_roll_back_are_refused(kind: str) -> None:
         check_cache(transformers.MODEL_FOR_CAUSAL_LM_MAPPING[type(config)], config)
 
 
-def test_a_state_space_model_is_refused() -> None:
-    config = transformers.MambaConfig(
-        vocab_size=VOCABULARY, hidden_size=16, num_hidden_layers=1, state_size=4
-    )
-    with pytest.raises(ValueError, match="no key-value cache that can be rolled back"):
-        TransformersRunner(transformers.MambaForCausalLM(config))
-
-
 @pytest.mark.parametrize(
     ("kind", "options"),
     [
@@ -424,12 +379,6 @@ def test_a_failed_pass_leaves_an_empty_cache(monkeypatch: pytest.MonkeyPatch) ->
     assert close(cache.forward(ids, 8).logits, reference(model, ids))
 
 
-def test_windows() -> None:
-    assert context_limit(make("gpt2").config) == 600
-    assert context_limit(make("mpt").config) == 600
-    assert context_limit(make("bloom").config) == 2048
-
-
 @pytest.mark.parametrize("shape", [s for s, (_, options) in ARCHITECTURES.items() if {*options} & {*WINDOWS}])
 def test_the_whole_window_can_be_read(shape: str) -> None:
     # Learned positions end where the window does; an offset (as OPT's) or a window read from another setting
@@ -443,11 +392,6 @@ def test_the_whole_window_can_be_read(shape: str) -> None:
         np.concatenate([cache.forward(ids[:33], 33).logits, cache.forward(ids[33:], 7).logits]),
         reference(model, ids),
     )
-
-
-def test_threads_grow_with_the_model() -> None:
-    counts = [fused_llama.pick_threads(parameters) for parameters in (10**6, 10**7, 5 * 10**7, 10**9)]
-    assert counts[0] == 1 and counts == sorted(counts)
 
 
 def test_a_cache_shows_what_its_output_layer_read(pair: tuple[Any, Any]) -> None:

@@ -13,8 +13,7 @@ from lab.drafters.guesses import guess
 from lab.drafters.prompt_sets import Prompt
 from lab.drafters.rows import CHANNELS, Chat, pack, write_rows
 from lab.drafters.shards import done, read_shards, save
-from lab.drafters.spelling import LABELS, WHOLE, Spelling
-from lab.drafters.training.training_llama import labels_of
+from lab.drafters.spelling import WHOLE, Spelling
 from omnidemo.backends.batched_writer import Answer, Order, order_of
 from omnidemo.core.config import Manner
 from omnidemo.models.load import open_source
@@ -121,14 +120,6 @@ def test_each_prompt_is_answered_once_unless_both_ways_are_wanted() -> None:
     first = halves[0]
     left = orders(Wanted(), (order_of(first.set, first.id, first.temperature),))
     assert len(left) == 40 and len(orders(Wanted(both=True))) == 82
-
-
-def test_labels_of_rows() -> None:
-    rows = torch.zeros(2, CHANNELS, 4, dtype=torch.int64)
-    rows[:, 3], rows[:, 3 + LABELS] = 7, WHOLE
-    labels, weights = labels_of(rows)
-    assert labels.shape == weights.shape == (2, 4, LABELS)
-    assert (labels[..., 0] == 7).all() and (weights.sum(-1) == 1).all()
 
 
 def test_guesses_of_a_drafter_that_says_one_thing(vocabularies: tuple[Vocabulary, Vocabulary]) -> None:

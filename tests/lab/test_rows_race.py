@@ -4,7 +4,6 @@ are only asked to be there."""
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,11 +15,10 @@ import pytest
 from lab.equality import tiny
 from lab.races import engine_process, rows_race
 from lab.races.engine_process import EngineFailed, EngineProcess, Timed
-from lab.races.engines import LLAMA_CPP, MAKERS, OURS, TRANSFORMERS, Facts, LlamaCppEngine
+from lab.races.engines import LLAMA_CPP, MAKERS, OURS, TRANSFORMERS, LlamaCppEngine
 from lab.races.rows_race import Race, Raced, RaceRequest
 from omnidemo.core.config import Settings
 from omnidemo.serving.measuring.report_tables import Stage
-from tests.support.cli import Cli, refused
 from tests.support.gguf_files import TOKENS, tiny_model, write_gguf
 
 # A double of the parts of llama-cpp-python that are used, as strict as the library: what it has read has to
@@ -209,45 +207,6 @@ def test_llama_reads_in_pieces_and_gives_the_rows_that_are_asked_for(double: Pat
         engine.read([1] * 2000, 1)
 
 
-class Noting:
-    """An engine that notes what is asked of it."""
-
-    facts = Facts("", "", 100, 100)
-
-    def __init__(self) -> None:
-        self.notes: list[Any] = []
-
-    def read(self, ids: Any, rows: int) -> None:
-        self.notes.append((len(ids), rows))
-
-    def trim(self, length: int) -> None:
-        self.notes.append(length)
-
-    def decode(self, ids: Any, count: int) -> list[int]:
-        return [1] * count
-
-
-def test_a_turn_begins_with_untimed_passes_that_are_taken_back() -> None:
-    engine = Noting()
-    Timed(engine, 0.002).passes([1, 2, 3], {}, 1)
-    assert engine.notes[:4] == [0, (3, 1), (1, 1), 3] and set(engine.notes[2:]) == {(1, 1), 3}
-
-
-def test_a_pass_has_all_its_rows_and_is_taken_back() -> None:
-    engine = Noting()
-    timed = Timed(engine, 0.0)
-    found = timed.passes([1, 2, 3], {2: [4, 5], 1: [6]}, 2)
-    assert {rows: len(times) for rows, times in found.items()} == {2: 2, 1: 2}
-    assert engine.notes == [0, (3, 1), *[(2, 2), 3] * 5, *[(1, 1), 3] * 5]  # three of them to warm up
-    engine.notes.clear()
-    timed.passes([1, 2, 3], {1: [6]}, 1)
-    assert engine.notes == [(1, 1), 3] * 4  # what is behind has been read already
-    timed.prompt([1] * 9)
-    assert engine.notes[-2:] == [0, (9, 1)]
-    timed.passes([1, 2, 3], {1: [6]}, 1)
-    assert (3, 1) in engine.notes
-
-
 def test_who_cannot_take_part_is_told_in_a_sentence(
     gguf_target: Path, drafter: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -299,29 +258,6 @@ def test_ratios_are_of_medians() -> None:
         and lines[2][-3:] == ["0.50", "2.00", ""]
     )
     assert lines[0][4] == "–" == lines[2][4]
-
-
-def test_the_command_shows_the_table_and_lines_of_progress(
-    lab_cli: Cli, gguf_target: Path, drafter: str, here: Path, tmp_path: Path
-) -> None:
-    asked = (
-        "bench",
-        "--passes",
-        1,
-        "--max-new-tokens",
-        16,
-        "--target",
-        gguf_target,
-        "--drafter",
-        drafter,
-        "--out",
-        tmp_path,
-    )
-    result = lab_cli(*asked, "--threads", 1, "--peers", "llama.cpp")
-    assert result.code == 0 and "ours ÷ llama.cpp, tiny.Q8_0" in result.out
-    assert "loading engines: 2 of 2" in result.err
-    assert re.search(r"rows, prompts and answers of each engine: (\d+) of \1\b", result.err)
-    refused(lab_cli(*asked, "--peers", "cheese"), "no peer 'cheese'")
 
 
 def test_a_race_without_time_has_one_turn_of_everything(

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import random
 import sys
 from pathlib import Path
 
 import pytest
 
-from lab.torture import client, harm, ledger, run_torture
-from lab.torture.databases import PostgresServer, SqliteFile
+from lab.torture import client, ledger, run_torture
 from lab.torture.ledger import Outcome, Report
 from lab.torture.run_torture import TortureRequest
-from omnidemo.storage.store import Store
-from tests.store.test_store import record
 from tests.support.cli import Cli
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits of files and signals as on Linux")
@@ -91,49 +87,9 @@ def test_the_books_find_what_is_lost_doubled_altered_and_raw(tmp_path: Path) -> 
     assert ledger.fixed([file])["c", 8, 0.0] == {"other"}
 
 
-def test_a_database_is_read_checked_locked_and_killed(
-    postgres_server: PostgresServer, tmp_path: Path
-) -> None:
-    postgres_server.database()
-    file = SqliteFile(tmp_path / "omnidemo.db")
-    for database, url in ((postgres_server, postgres_server.url), (file, f"sqlite:///{file.file}")):
-        store = Store(url, retry_seconds=0.1)
-        store.record_request(record(prompt="a", answer="1"))
-        assert store.flush()
-        with database.locked():
-            store.record_request(record(prompt="b", answer="2"))
-            assert not store.flush(0.3)
-        assert store.flush() and len(database.answers()) == 2 and database.is_sound()
-        store.close()
-    postgres_server.kill()
-    postgres_server.start()
-    assert sorted(postgres_server.answers()) == [("a", "1"), ("b", "2")] and postgres_server.is_sound()
-
-
 @pytest.mark.parametrize(
     "text", ["'<' not supported between instances of 'str' and 'int'", "Traceback (most recent call last)"]
 )
 def test_raw_errors_are_known(text: str) -> None:
     assert client.Answer(error=text).raw and client.Answer(500, text).raw and not client.Answer(200, text).raw
     assert not client.Answer(error="“Temperature” is not a finite number: 'x'").raw
-
-
-def test_nonsense_and_damage_of_every_kind_can_be_made(tmp_path: Path) -> None:
-    draw = random.Random(0)
-    events = ("chat", "generate", "delete_history")
-    question = client.Client(0, "s").question("hello", 8)
-    made = [harm.call(draw, events, question) for _ in range(150)]
-    assert {name for name, _ in made} == {"chat", "generate"}
-    asked = [data[0] for _, data in made if data and isinstance(data[0], dict) and "options" in data[0]]
-    assert len(asked) > 50 and all(one.keys() == question.keys() for one in asked)
-    assert any(one["options"] != question["options"] for one in asked)
-    assert len({repr(harm.request(draw))[:80] for _ in range(200)}) > 15
-    version = tmp_path / "adapters" / "drafter" / "target" / "default" / "v000001"
-    version.mkdir(parents=True)
-    kinds = set()
-    for _ in range(50):
-        version.mkdir(exist_ok=True)
-        for name in ("adapter_model.safetensors", "manifest.json", "adapter_config.json"):
-            (version / name).write_bytes(b"0123456789" * 100)
-        kinds.add(harm.damage(tmp_path, draw))
-    assert len(kinds) >= 8

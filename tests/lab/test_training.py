@@ -19,7 +19,7 @@ from lab.drafters.drafter_tokenizer import learn
 from lab.drafters.drafter_training import train_drafter
 from lab.drafters.rows import Chat, chat_of, pack, write_rows
 from lab.drafters.spelling import LABELS, WHOLE, Spelled
-from lab.drafters.training import flat_llama, row_files, training_loop
+from lab.drafters.training import flat_llama, row_files
 from lab.drafters.training.flat_llama import Shape
 from lab.drafters.training.optimiser import Rates
 from lab.drafters.training.plan import Plan
@@ -169,19 +169,6 @@ def test_a_run_ends_when_its_minutes_are_over(job: Job) -> None:
     job.plan = replace(job.plan, minutes=1e-6)
     flat = flat_llama.initial(job.shape, 2)
     assert [train(job, flat, workers=1, inline=True)[1].step for _ in range(2)] == [1, 1]
-
-
-def test_a_pause_is_no_part_of_its_minutes(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
-    job.pause, flat = job.data / "quiet", flat_llama.initial(job.shape, 2)
-    held: list[Path | None] = []
-
-    def hold(file: Path | None) -> float:
-        held.append(file)
-        return 3600.0 if len(held) == 1 else 0.0
-
-    monkeypatch.setattr(training_loop, "hold", hold)
-    clock = train(job, flat, workers=1, inline=True)[1]
-    assert clock.step == 8 and clock.seconds < 0 and set(held) == {job.pause}
 
 
 def test_save_can_be_loaded(tokenizer: PreTrainedTokenizerFast, tmp_path: Path) -> None:

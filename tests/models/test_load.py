@@ -6,15 +6,13 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-import httpx2
 import numpy as np
 import pytest
 import torch
 import transformers
-from huggingface_hub import constants, errors
+from huggingface_hub import constants
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, decoders, pre_tokenizers, trainers
 from tokenizers import models as tokenizer_models
@@ -26,12 +24,10 @@ from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.core.config import Settings
 from omnidemo.models import catalogue, model_files
 from omnidemo.models.catalogue import list_models
-from omnidemo.models.fetching import hub_downloads
 from omnidemo.models.load import ModelError, load_model, pick_device
 from omnidemo.models.transformers_runner import TransformersCache, TransformersRunner, boundaries
 from omnidemo.models.weights_digest import weights_digest
 from omnidemo.pair.pair import Pair
-from omnidemo.serving.pair_loading import build_pair
 
 TINY: dict[str, Any] = {
     "hidden_size": 16,
@@ -154,12 +150,6 @@ def test_other_families_get_the_general_runner(save: Callable[..., Path]) -> Non
     assert isinstance(model.runner, TransformersRunner) and model.dtype == torch.bfloat16
     assert model.memory_bytes == 2 * model.parameters
     assert model.runner.new_cache().forward([5, 6, 7], 2).logits.dtype == np.float32
-
-
-def test_padded_vocabulary(save: Callable[..., Path], tokenizer: PreTrainedTokenizerFast) -> None:
-    model = load_model(str(save(vocab_size=len(tokenizer) + 21, num_key_value_heads=1)), device="cpu")
-    assert model.runner.rows == len(model.vocabulary) + 21
-    assert model.runner.new_cache().forward([1], 1).logits.shape == (1, model.runner.rows)
 
 
 def test_a_tokenizer_with_more_ids_than_the_model_has_rows(save: Callable[..., Path]) -> None:
@@ -398,26 +388,6 @@ def test_devices_and_dtypes(save: Callable[..., Path]) -> None:
     assert "dtype 'int4'" in refusal(save(), dtype="int4")
 
 
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
-@pytest.mark.parametrize("kind", ["Llama", "Mistral"])
-def test_every_dtype_reads(save: Callable[..., Path], kind: str, dtype: str) -> None:
-    folder = save(kind, num_key_value_heads=1)
-    model = load_model(str(folder), device="cpu", dtype=dtype)
-    used = "float32" if kind == "Llama" else dtype  # the compiled passes compute in float32
-    assert str(model.dtype) == f"torch.{used}" and model.memory_bytes == model.parameters * (
-        4 if used == "float32" else 2
-    )
-    wanted = (
-        load_model(str(folder), device="cpu", dtype="float32")
-        .runner.new_cache()
-        .forward([5, 6, 7, 8], 4)
-        .logits
-    )
-    cache = model.runner.new_cache()
-    got = np.concatenate([cache.forward([5, 6], 2).logits, cache.forward([7, 8], 2).logits])
-    assert got.dtype == np.float32 and np.allclose(got, wanted, atol=0.05 * float(np.abs(wanted).max()))
-
-
 def words(*vocabulary: str) -> PreTrainedTokenizerFast:
     """A tokenizer of whole words and nothing else."""
     backend = Tokenizer(
@@ -428,88 +398,6 @@ def words(*vocabulary: str) -> PreTrainedTokenizerFast:
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     backend.decoder = decoders.ByteLevel()
     return PreTrainedTokenizerFast(tokenizer_object=backend)
-
-
-def test_vocabularies_that_share_nothing(save: Callable[..., Path]) -> None:
-    folders = []
-    for vocabulary in (["cat", "dog", "sat"], ["un", "deux"]):
-        folder = save(with_tokenizer=False, vocab_size=len(vocabulary))
-        words(*vocabulary).save_pretrained(folder)
-        folders.append(str(folder))
-    with pytest.raises(ValueError, match=r"share no token.*choose another drafter") as caught:
-        build_pair(*folders, Settings(device="cpu"))
-    assert "\n" not in str(caught.value)
-
-
-def hub_error(kind: type[errors.HfHubHTTPError], status: int) -> errors.HfHubHTTPError:
-    return kind(
-        "from the Hub",
-        response=httpx2.Response(status, request=httpx2.Request("GET", "https://huggingface.co")),
-    )
-
-
-@pytest.mark.parametrize(
-    ("cause", "words"),
-    [
-        (
-            hub_error(errors.GatedRepoError, 403),
-            ["gated", "https://huggingface.co/some/model", "hf auth login", "HF_TOKEN"],
-        ),
-        (hub_error(errors.RepositoryNotFoundError, 404), ["knows no model some/model", "spelling"]),
-        (hub_error(errors.HfHubHTTPError, 503), ["503", "try again"]),
-        (OSError(28, "No space left on device"), ["disk is full"]),
-        (errors.LocalEntryNotFoundError("no connection"), ["cannot be reached", "bundled"]),
-    ],
-)
-def test_what_the_hub_can_answer(
-    cause: Exception, words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def answer(name: str, **options: Any) -> str:
-        if options.get("local_files_only"):
-            raise errors.LocalEntryNotFoundError("not cached")
-        raise errors.DryRunError("no listing") from cause
-
-    for module in (model_files, hub_downloads):
-        monkeypatch.setattr(module, "snapshot_download", answer)
-    sentence = refusal("some/model")
-    assert all(word in sentence for word in words)
-    assert "switched off" in refusal("some/model", hub=False)
-
-
-def test_a_download_reports_its_bytes_and_is_measured_first(
-    save: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    folder = save()
-
-    def download(name: str, **options: Any) -> Any:
-        if options.get("local_files_only"):
-            raise errors.LocalEntryNotFoundError("not cached")
-        if options.get("dry_run"):
-            return [
-                SimpleNamespace(
-                    filename="model.safetensors", file_size=1000, will_download=True, commit_hash="0" * 40
-                )
-            ]
-        bar = options["tqdm_class"](total=0, unit="B")
-        bar.update(250)
-        bar.update(750)
-        return str(folder)
-
-    for module in (model_files, hub_downloads):
-        monkeypatch.setattr(module, "snapshot_download", download)
-    told: list[tuple[str, float]] = []
-    assert (
-        model_files.find("some/model", progress=lambda stage, fraction: told.append((stage, fraction)))
-        == folder
-    )
-    assert told == [("downloading", share) for share in (0.0, 0.25, 1.0)]
-    with pytest.raises(ModelError, match="needs about"):
-        model_files.find("some/model", free=999)
-    asked: dict[str, Any] = {"free": 999, "share": 0.375}
-    assert model_files.find("some/model", **asked) == folder  # of which packed weights take less
-    monkeypatch.setattr(model_files, "free_memory", lambda device: 999)
-    # weights that stay away need no room
-    assert load_model("some/model", device="cpu", absent=True).parameters
 
 
 def in_hub_cache(folder: Path, cache: Path, name: str) -> Path:

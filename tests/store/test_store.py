@@ -493,17 +493,6 @@ def test_a_bad_address_is_reported(url):
     assert (store.status.lost, store.delete_session("s1")) == (6, 0)
 
 
-def test_a_database_deleted_while_running_is_made_again(url, store, tmp_path):
-    store.record_request(record())
-    store.flush()
-    for file in (tmp_path / "folder").iterdir():
-        file.unlink()
-    store.record_request(record("s2"))
-    store.flush()
-    assert [row["session"] for row in store.requests()] == ["s2"]
-    assert store.status.ok and "was deleted or replaced" in store.status.message
-
-
 @pytest.mark.parametrize("how", ["delete", "move", "replace", "damage"])
 def test_a_database_that_was_taken_away_is_noticed_and_said_and_another_one_used(url, store, tmp_path, how):
     """Also where nobody writes: a reader is enough."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ import pytest
 import torch
 
 from lab.equality.tiny import random_model
-from omnidemo.backends import compiled_backend
 from omnidemo.backends.compiled_backend import RolledDraws
 from omnidemo.backends.fused_llama import FusedCache, FusedLlama
 from omnidemo.decoding.backend import Draft, Pass
@@ -20,16 +18,14 @@ from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.draft_policy import DraftPolicy, StopRule
 from omnidemo.decoding.engine import RoundContext
 from omnidemo.decoding.method import Method
-from omnidemo.decoding.methods import fitting
 from omnidemo.decoding.randomness import Sampler
 from omnidemo.decoding.rollout import Rollout, RolloutRequest
 from omnidemo.decoding.sampling import RepetitionPenalty, SamplingParams
 from omnidemo.decoding.state import TargetContext
 from omnidemo.vocabulary.ngram_cache import NgramCache
 from omnidemo.vocabulary.vocabulary_map import VocabularyMap
-from tests.support.models import PROMPT
 from tests.support.runners import close
-from tests.support.worlds import TableCache, copy_nothing, vocabulary
+from tests.support.worlds import TableCache, vocabulary
 
 LETTERS = [bytes([letter]) for letter in b"abcdef"]
 TARGET = vocabulary([*LETTERS, *(a + b for a in LETTERS for b in LETTERS), None], end=42)
@@ -213,44 +209,3 @@ def rounds(
     with torch.inference_mode():
         fresh = FusedCache(plain.runner)
         assert close(ahead.drafter.logits(), fresh.forward(ahead.drafter.ids, 1).logits[0], 1e-4)
-
-
-def answers_agree(
-    pair: Any, policy: Any, warps: Sequence[tuple[float, float]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whole answers of all methods with and without drawing ahead, at (temperature, top-p): id for id, round
-    for round, above temperature 0 with the same uniform numbers."""
-    copy_nothing(monkeypatch)
-    found: list[Rollout | None] = []
-    original = FusedCache.roll_out
-
-    def noted(self: FusedCache, *given: Any) -> Rollout | None:
-        found.append(original(self, *given))
-        return found[-1]
-
-    monkeypatch.setattr(FusedCache, "roll_out", noted)
-
-    able = compiled_backend.rolls
-
-    def answers(rolls: bool) -> Iterator[Any]:
-        monkeypatch.setattr(compiled_backend, "rolls", lambda context: rolls and able(context))
-        pair.clear_cache()
-        pair._conversations._idle.clear()
-        for method in [name for name in fitting(pair.map) if name != "copy"]:  # which has no drafter
-            for temperature, top_p in warps:
-                done = pair.generate(
-                    PROMPT,
-                    method=method,
-                    temperature=temperature,
-                    top_p=top_p,
-                    max_new_tokens=24,
-                    seed=3,
-                    draft_policy=policy,
-                )
-                yield [(r.drafted, r.proposed, r.accepted, r.ngram_hits) for r in done.rounds], done.token_ids
-
-    without = list(answers(False))
-    assert not found
-    assert list(answers(True)) == without
-    assert sum(one is not None for one in found) > 50
-    assert pair.mismatches == 0

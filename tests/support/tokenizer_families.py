@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
-from functools import cache
-from string import ascii_lowercase
 
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
@@ -114,58 +111,6 @@ FAMILIES = {
     "unigram-bytes": unigram_bytes,
     "word-piece": word_piece,
 }
-
-
-@cache
-def grown_words(count: int, letters: str, seed: int) -> tuple[tuple[str, str], ...]:
-    """Merges: each joins a word that is there (a letter at first, or a space) and one more letter; equal
-    seeds share words."""
-    chooser = random.Random(seed)
-    words, merges = [" ", *letters], []
-    known = set(words)
-    while len(merges) < count:
-        word, letter = chooser.choice(words), chooser.choice(letters)
-        if len(word) < 12 and word + letter not in known:
-            known.add(word + letter)
-            words.append(word + letter)
-            merges.append((word, letter))
-    return tuple(merges)
-
-
-def large_byte_level(size: int = 128_000) -> PreTrainedTokenizerFast:
-    """As many tokens as Llama 3 has; the vocabulary is made up."""
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    merges = [
-        (a.replace(" ", "Ġ"), b) for a, b in grown_words(size - 256 - len(SPECIAL), ascii_lowercase, seed=0)
-    ]
-    vocabulary = {token: i for i, token in enumerate([*alphabet, *(a + b for a, b in merges)])}
-    tokenizer = Tokenizer(models.BPE(vocabulary, merges))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    return wrap(tokenizer)
-
-
-def large_sentence_piece(size: int = 32_000) -> PreTrainedTokenizerFast:
-    """As many tokens as Llama 2 has; two thirds of its made-up words are also those of `large_byte_level`."""
-    signs = [chr(code) for code in range(0x21, 0x7F)] + ["▁", "é", "ü", "—", "东", "京"]
-    room = size - 257 - len(SPECIAL) - len(signs)
-    shared, own = (
-        grown_words(2 * room // 3, ascii_lowercase, seed=0),
-        grown_words(2 * room, ascii_lowercase, seed=1),
-    )
-    words = list(dict.fromkeys([*shared, *own]))
-    merges = list({a + b: (a.replace(" ", "▁"), b) for a, b in words}.values())[:room]
-    vocabulary = {
-        token: i for i, token in enumerate(["<unk>", *BYTE_TOKENS, *signs, *(a + b for a, b in merges)])
-    }
-    tokenizer = Tokenizer(
-        models.BPE(vocabulary, merges, byte_fallback=True, unk_token="<unk>", fuse_unk=True)
-    )
-    tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
-    tokenizer.decoder = decoders.Sequence(
-        [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
-    )
-    return wrap(tokenizer)
 
 
 def _without_added(description: str, keep: list[str]) -> str:

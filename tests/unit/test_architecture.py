@@ -63,10 +63,6 @@ FLOORS += [
     {"cli"},
     {"__main__"},
 ]
-WINGS = (
-    "core", "vocabulary", "decoding", "backends", "models", "storage", "pair", "learning", "serving", "ui",
-    "cli",
-)  # fmt: skip
 HEIGHT = {room: height for height, floor in enumerate(FLOORS) for room in floor}
 
 
@@ -192,24 +188,12 @@ def test_imports_point_down() -> None:
     assert not wrong
 
 
-def test_a_wing_imports_from_the_wings_below() -> None:
-    folders = {path.name for path in (ROOT / "omnidemo").iterdir() if (path / "__init__.py").exists()}
-    assert folders == set(WINGS)
-    wings = [room.split("/")[0] for floor in FLOORS for room in floor]
-    places = [WINGS.index(wing) for wing in wings if wing in WINGS]
-    assert places == sorted(places), "the floors of a wing lie together"
-
-
 def test_nothing_that_an_app_needs_imports_the_laboratory() -> None:
     """`lab/` imports omnidemo, never the other way; nor does omnidemo start it as a process or import it by a
     name that is made up."""
     for path in (*FILES, ROOT / "app.py"):
         assert "lab" not in {name.split(".")[0] for name in imports(path)}, path
         assert not [one for one in facts(path).texts if f"{one}.".startswith("lab.")], path
-
-
-def test_the_laboratory_is_above_all_of_it() -> None:
-    assert LAB and any("omnidemo" in {name.split(".")[0] for name in imports(path)} for path in LAB)
 
 
 def test_every_module_of_ours_that_is_named_exists() -> None:
@@ -246,20 +230,6 @@ def test_a_library_stays_in_its_files(library: str) -> None:
     }
     assert users, f"nothing imports {library} any more: take it out of the requirements and of this test"
     assert users <= ONLY_IN[library]
-
-
-def test_what_is_imported_for_types_alone_counts() -> None:
-    source = (
-        "if TYPE_CHECKING:\n  from omnidemo.pair.pair import Pair\ndef f():\n  from .state import"
-        " DecodingState\n  import time"
-    )
-    names = {
-        "omnidemo.pair.pair",
-        "omnidemo.pair.pair.Pair",
-        "omnidemo.decoding.state",
-        "omnidemo.decoding.state.DecodingState",
-    }
-    assert imported(ast.walk(ast.parse(source)), ("omnidemo", "decoding")) == names | {"time"}
 
 
 def test_no_module_name_stands_twice() -> None:

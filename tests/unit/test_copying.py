@@ -9,13 +9,10 @@ import time
 import pytest
 
 from omnidemo.core.records import Match
-from omnidemo.decoding.cost_model import CostModel
-from omnidemo.decoding.draft_policy import AdaptivePolicy
 from omnidemo.decoding.sources.copier import CopiedDraft, Copier, CopyChances
 from omnidemo.decoding.sources.text_index import BREAK, CANDIDATES, SMALLEST, TextIndex
 from omnidemo.pair import copy_memory
 from omnidemo.pair.copy_memory import CopyMemory
-from tests.support.cost_models import known
 
 
 def index(ids: list[int]) -> TextIndex:
@@ -77,13 +74,6 @@ def test_places_where_the_arrays_have_grown_and_after_going_back() -> None:
     text.extend(ids[:3000])
     again = [*ids[5500:], *ids[:3000]]
     assert list(text.ids) == again and text.places(again, True) == index(again).places(again, True)
-
-
-def test_the_oldest_are_forgotten() -> None:
-    text = index([1, 2, 3, 1, 2, 4, 1, 2, 5])
-    assert [at for _, at in text.places([1, 2], False)] == [8, 5, 2]
-    text.drop(3)
-    assert [at for _, at in text.places([1, 2], False)] == [5, 2] and list(text.ids) == [1, 2, 4, 1, 2, 5]
 
 
 def draft(
@@ -223,32 +213,6 @@ def test_what_was_forgotten_meanwhile_does_not_come_back() -> None:
     memory.clear()
     memory.put_before(*asked[1], [[1, 2, 3]])
     assert memory.of("a") is None and not memory.nbytes
-
-
-def test_the_policy_copies_while_an_id_brings_more_than_it_costs() -> None:
-    policy = AdaptivePolicy(8, known(row=0.2))
-    policy.begin_round(0, 20, 0)
-    sure = CopiedDraft([1, 2, 3], [Match(3, "prompt")] * 3, [0, 0, 0], [0.9, 0.6, 0.05])
-    assert policy.copies(0, sure, False) == 2
-    assert policy.copies(0, CopiedDraft([1], [Match(2, "prompt")], [0], [0.05]), False) == 0
-
-
-def test_rounds_that_copied_leave_the_drafters_figures_alone() -> None:
-    model = CostModel()
-    model.count(0, 3)
-    assert model.rounds == 1 and model.drafts == 0 and model.length == 0.0
-
-
-def test_two_visitors_know_nothing_of_each_other() -> None:
-    memory = CopyMemory(1 << 16, threading.Lock())
-    memory.add("~visitor-a", [1, 2], [3, 4, 5, 6])
-    memory.add("~visitor-b", [1, 2], [7, 8, 9])
-    one, other = memory.known("~visitor-a"), memory.known("~visitor-b")
-    assert one is not None and other is not None
-    assert [token for token, *_ in one.follow([1, 2], 2)] == [3, 4]
-    assert [token for token, *_ in other.follow([1, 2], 2)] == [7, 8] and not other.follow([4], 1)
-    memory.forget("~visitor-a")
-    assert not one.contexts and other.contexts
 
 
 def test_all_together_are_bounded_and_those_used_last_stay() -> None:

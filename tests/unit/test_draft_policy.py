@@ -21,7 +21,7 @@ from omnidemo.decoding.draft_policy import (
     DraftPolicy,
     make_policy,
 )
-from omnidemo.decoding.price_list import PriceList, Timed
+from omnidemo.decoding.price_list import PriceList
 from omnidemo.decoding.sources.copier import CopiedDraft
 from omnidemo.pair.drafting_now import describe
 from tests.support.cost_models import known
@@ -237,29 +237,6 @@ def test_an_answer_that_has_begun_goes_by_the_prices_that_it_began_with() -> Non
     assert other.budget(0) == 0
 
 
-def test_the_same_state_makes_the_same_drafts_whatever_its_rounds_took() -> None:
-    def played(seed: int) -> list[object]:
-        chance, clock = random.Random(7), random.Random(seed)
-        model = known(row=0.2)
-        policy, made = AdaptivePolicy(6, model), list[object]()
-        for index in range(60):
-            policy.begin_round(index, 40 + index, 0)
-            found = copied(*(chance.random() ** (n + 1) for n in range(5)))
-            count = policy.copies(index, found, True)
-            made.append((count, count or policy.budget(index), policy.offers()))
-            if not count:
-                policy.learn([(chance.random(),)], [float(chance.random() < 0.5)])
-            policy.count(0 if count else 2, count or 2)
-            model.prices.note(_took(clock))
-        return made
-
-    assert played(1) == played(2)
-
-
-def _took(clock: random.Random) -> Timed:
-    return Timed(clock.randrange(1, 9), 0, 0.0, clock.random() + 0.01)
-
-
 def likely(longest: int, model: CostModel) -> AdaptivePolicy:
     policy = AdaptivePolicy(longest, model, LEAST_CHANCE)
     policy.begin_round(0, 0, 0)
@@ -320,7 +297,3 @@ def test_the_head_stops_at_its_threshold() -> None:
     # 0.9³ = 0.73, 0.9⁴ = 0.66: a rejection is likelier than 0.3
     assert far("head", gamma=0.3) == 4 and far("head", gamma=0.9) == 10
     assert far("confidence", confidence=0.95) == 1 and far("fixed") == 4
-
-
-def test_an_untrained_head_is_told() -> None:
-    assert "no training so far" in describe("head", CostModel(), False).sentence

@@ -71,28 +71,6 @@ def test_commands_are_understood(page: str) -> None:
             raise AssertionError(f"{page}: {program} {' '.join(arguments)}: {error}") from error
 
 
-def test_commands_are_found_and_wrong_ones_refused() -> None:
-    assert len(commands("docs/commands.md")) > 15
-    parse("omnidemo", ["models", "--json"])
-    with pytest.raises(Exception, match="no-such-option"):
-        parse("omnidemo", ["models", "--no-such-option"])
-    with pytest.raises(Exception, match="no-such-command"):
-        parse("omnidemo", ["no-such-command"])
-
-
-def test_no_sentence_says_that_a_model_rests_or_that_nothing_is_learned() -> None:
-    """Sentences say what was measured and who does what: "Guessing would not have been faster here, so the
-    big model wrote alone." """
-    wrong = re.compile(
-        "(model|it) rests|rests and|while nobody (waits|asks)|as soon as nobody waits"
-        "|learned (nothing|anything) (here )?yet|nothing learned yet|tries again soon",
-        re.I,
-    )
-    files = [*MANUAL, *ROOT.glob("assets/ui/**/*.js"), *ROOT.glob("omnidemo/**/*.py")]
-    found = [f"{file.name}: {part}" for file in files for part in wrong.findall(file.read_text("utf-8"))]
-    assert len(files) > 300 and not found
-
-
 @pytest.mark.parametrize("page", PAGES)
 def test_links_lead_somewhere(page: str) -> None:
     plain = BLOCK.sub("", text(page))

@@ -13,12 +13,10 @@ import pytest
 from lab.equality import equality
 from lab.measured_rows import counted
 from omnidemo.cli import common
-from omnidemo.core.config import Settings
 from omnidemo.core.records import LONG_READING, Generation, Reading, Round
 from omnidemo.serving.measuring import mismatch
 from omnidemo.serving.measuring.report_tables import Stage
-from omnidemo.serving.pair_loading import open_store
-from tests.support.cli import Cli, refused
+from tests.support.cli import Cli
 from tests.support.fakes import generation, script
 
 
@@ -165,26 +163,6 @@ def test_a_line_that_is_said_again_says_since_when(
     assert capsys.readouterr().err.splitlines() == [
         "arms: 0 of 1 (30 s so far)", "arms: 0 of 1 (41 s so far)", "arms: 1 of 1",
     ]  # fmt: skip
-
-
-def test_files_that_cannot_be_written_are_named_before_anything_runs(cli: Cli, tmp_path: Path) -> None:
-    storage = tmp_path / "storage"
-    open_store(Settings(storage=storage)).close()
-    for command in (
-        ("compare", "--prompts", "assets/prompts/maths.jsonl", "--csv", tmp_path / "no" / "a.csv"),
-        ("adapt", "--prompts", "assets/prompts/maths.jsonl", "--csv", tmp_path / "no" / "a.csv"),
-        ("export", "--storage", storage, "--csv", tmp_path / "no" / "a.csv"),
-    ):
-        refused(cli(*command), f"there is no folder {tmp_path / 'no'} for a.csv", "make it")
-    assert [one.name for one in tmp_path.iterdir()] == ["storage"]
-
-
-def test_a_name_that_means_nothing_here_is_said_as_it_is(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OMNIDEMO_TRUST_HUB", "false")
-    refused(
-        cli("generate", "hi", "--target", "models/mine"),
-        "there is no folder models/mine, and no model of the Hub by that name on this machine",
-    )
 
 
 def test_json_of_an_answer_says_how_it_can_be_repeated(cli: Cli, names: list[str]) -> None:

@@ -9,8 +9,7 @@ from itertools import combinations
 
 import pytest
 
-from omnidemo.learning.lines import sample_prompts
-from omnidemo.learning.lines.sample_prompts import FOLDER, TOPICS, examples, prompts
+from omnidemo.learning.lines.sample_prompts import FOLDER, TOPICS, prompts
 from omnidemo.serving.comparison import turns_of
 from omnidemo.serving.measuring.prompt_files import read_prompts, read_questions
 from omnidemo.ui import text
@@ -83,15 +82,6 @@ def test_probes_are_in_no_other_file() -> None:
     assert not known & {prompt for topic in TOPICS for prompt in kept_prompts(topic)}
 
 
-def test_schemas_are_found() -> None:
-    one = "users(id, name, town)\nposts(id, title, likes)"
-    other = "CREATE TABLE u (id INT, name TEXT, town TEXT);"
-    assert tables(one) == {frozenset({"id", "name", "town"}), frozenset({"id", "title", "likes"})}
-    assert tables(other) <= tables(one) and tables(other)
-    with_schema = [prompt for prompt in (*prompts("sql", "train"), *measured("sql")) if tables(prompt)]
-    assert len(with_schema) > 100
-
-
 def asked(topic: str, found: Sequence[str]) -> list[str]:
     """The prompts; of SQL without the schema, which several questions have in common."""
     if topic != "sql":
@@ -108,26 +98,6 @@ def test_no_two_prompts_are_alike(topic: str) -> None:
     for one, other in combinations(found, 2):
         mine, yours = set(words(one)), set(words(other))
         assert len(mine & yours) < ALIKE * len(mine | yours), (one, other)
-
-
-def test_the_free_questions_are_24_of_24_kinds() -> None:
-    """The last three are one chat, which a reader of single prompts takes for its first question."""
-    questions = read_questions(FOLDER / "free.jsonl")
-    assert sum(len(turns_of(one)) for one in questions) == 24 and len(questions) == 22
-    assert [turns_of(one)[0] for one in questions] == read_prompts(FOLDER / "free.jsonl")
-    kinds = [row["kind"] for row in sample_prompts._rows("free")]
-    assert len(set(kinds)) == 22 and kinds[-1] == "chat" and len(turns_of(questions[-1])) == 3
-
-
-def test_a_real_target_is_asked_what_people_ask() -> None:
-    real, bundled = examples("org/model:file.gguf"), examples("bundled/large")
-    for twelve in (real, bundled):
-        assert len({one["prompt"] for one in twelve}) == len({one["label"] for one in twelve}) == 12
-        assert all(one["label"] and len(one["label"]) <= 28 and one["kind"] for one in twelve)
-    assert not {one["prompt"] for one in real} & {one["prompt"] for one in bundled}
-    assert real[0]["kind"] == "edit"
-    kinds = {"edit", "summary", "JSON", "SQL", "code", "letter", "plan", "facts"}
-    assert kinds <= {one["kind"] for one in real}
 
 
 def test_an_unknown_topic_is_refused() -> None:

@@ -196,19 +196,6 @@ def test_a_version_is_seen_in_an_answer_from_before_it(folders: dict[str, str]) 
     assert not any(token.match and token.match.origin == "earlier" for one in rounds for token in one.tokens)
 
 
-def test_n_grams_go_with_the_drafter(folders: dict[str, str]) -> None:
-    pair = crossing(folders)
-    *_, (_, _, _, replay) = answers(pair, temperature=0.0)
-    known = len(pair.ngrams)
-    assert known
-    before = sorted((entry.target_id, entry.hits, entry.inserted_at) for entry in pair.ngrams)
-    with pair._lock:
-        assert 0 < len(replay._ngrams(Without(memory=True))) <= known
-        assert len(replay._ngrams(Without(learning=True))) == 0
-    replay.same_answer()
-    assert before == sorted((entry.target_id, entry.hits, entry.inserted_at) for entry in pair.ngrams)
-
-
 def test_a_replay_leaves_no_trace(folders: dict[str, str]) -> None:
     pair = likely(folders)
     *_, (_, _, _, replay) = answers(pair, temperature=0.0, draft_policy="chance")

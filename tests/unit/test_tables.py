@@ -9,11 +9,9 @@ import pytest
 from pydantic import BaseModel, Field
 
 from omnidemo.cli import options as command_options
-from omnidemo.core.answer_figures import FIGURES, columns
-from omnidemo.core.config import DRAFTING, GenerationConfig, Settings, answer_options, option_of, shown_by
+from omnidemo.core.config import DRAFTING, GenerationConfig, Settings, shown_by
 from omnidemo.core.config.answer_options import Option
-from omnidemo.core.config.controls import CONTROLS
-from omnidemo.serving.endpoint.request_body import ChatRequest, with_options
+from omnidemo.serving.endpoint.request_body import with_options
 
 WAYS = {"command", "endpoint", "own", "mcp", "page", "history"}
 
@@ -63,17 +61,6 @@ def test_a_new_option_has_a_control_by_its_type() -> None:
     assert control("draft_policy").get_config()["name"] == "dropdown"
 
 
-def test_options_are_shown_in_words_that_somebody_reads() -> None:
-    for name, field in GenerationConfig.model_fields.items():
-        option = option_of(field)
-        assert set(option.shown.split()) <= WAYS, name
-        assert option.help or not {"command", "mcp"} & set(option.shown.split()), name
-        assert (option.label and option.hint) or "page" not in option.shown.split(), name
-    assert set(shown_by("mcp")) <= {*shown_by("endpoint"), *shown_by("own")}, "or a tool would drop it"
-    assert set(shown_by("endpoint")) <= set(ChatRequest.model_fields)
-    assert tuple(shown_by("endpoint")) == answer_options.SAMPLING
-
-
 def test_an_option_that_is_a_setting_has_the_same_limits() -> None:
     for name in GenerationConfig.model_fields.keys() & Settings.model_fields.keys() - {"domain", "method"}:
         asked, usual = GenerationConfig.model_fields[name], Settings.model_fields[name]
@@ -104,15 +91,3 @@ def test_answers_are_drafted_by_cost_and_every_likely_guess_by_chance_unless_one
     drafting = settings.drafting
     assert drafting["draft_policy"] == usual and drafting["longest_draft"] == settings.longest_draft
     assert GenerationConfig.of(**drafting).draft_policy == usual
-
-
-def test_an_operator_sets_the_policy_of_the_page_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OMNIDEMO_DRAFT_POLICY", "confidence")
-    assert Settings().policy(likely=True) == Settings().policy() == "confidence"
-
-
-def test_controls_are_settings_and_columns_have_one_place_each() -> None:
-    assert set(CONTROLS) <= set(Settings.model_fields)
-    for place in ("csv", "report"):
-        places = [getattr(figure, place) for figure in FIGURES if getattr(figure, place)]
-        assert sorted(places) == list(range(1, len(columns(place)) + 1))

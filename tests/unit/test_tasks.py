@@ -40,10 +40,6 @@ def test_every_task_of_the_folder_is_offered() -> None:
         task("jsonn")
 
 
-def test_the_handbook_has_the_length_of_one() -> None:
-    assert 500 < len(task("handbook").system.split()) < 900
-
-
 def test_the_grammar_fills_a_name_alike_and_leaves_other_braces() -> None:
     rules = {
         "input": ["{Noun} {noun} {noun_2} {1-3} ${id} {noun.size} {word}"],

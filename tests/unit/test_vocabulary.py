@@ -5,21 +5,16 @@ from __future__ import annotations
 import gc
 import math
 import weakref
-from time import thread_time
 
 import pytest
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from omnidemo.decoding.methods.string_rejection import strings_of
-from omnidemo.vocabulary.alphabets import byte_alphabet
-from omnidemo.vocabulary.vocabulary import Vocabulary, read_vocabulary
+from omnidemo.vocabulary.vocabulary import read_vocabulary
 from omnidemo.vocabulary.vocabulary_map import VocabularyMap
 from tests.support.tokenizer_families import (
-    FAMILIES,
     byte_level,
-    large_byte_level,
-    large_sentence_piece,
     llama,
     sentence_piece,
     unigram_bytes,
@@ -30,19 +25,6 @@ BYTE_LEVEL, SENTENCE_PIECE = byte_level(), sentence_piece()
 READ = {"byte-level": read_vocabulary(BYTE_LEVEL), "sentence-piece": read_vocabulary(SENTENCE_PIECE)}
 
 
-def test_the_byte_table_is_a_bijection_on_256_bytes() -> None:
-    assert sorted(byte_alphabet().values()) == list(range(256))
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_every_family_writes_a_sentence_back(family: str) -> None:
-    tokenizer = FAMILIES[family]()
-    read = read_vocabulary(tokenizer)
-    ids = tokenizer.encode("the other ducks swim", add_special_tokens=False)
-    assert read.text_bytes(ids).strip() == b"the other ducks swim"
-    assert read.roles["end"][0] == tokenizer.eos_token_id and read.writes(tokenizer.eos_token_id) == b""
-
-
 def test_a_whole_text_is_encoded_as_the_tokenizer_does_or_not_at_all() -> None:
     read = READ["byte-level"]
     assert read.encode(b"the small duck") == tuple(
@@ -50,26 +32,6 @@ def test_a_whole_text_is_encoded_as_the_tokenizer_does_or_not_at_all() -> None:
     )
     assert read.encode(b"\xe2\x80") is None
     assert read.encode(b"a<|end|>b") is None  # written out, it would become the special token
-
-
-def test_the_map_is_a_bijection_between_equal_bytes() -> None:
-    table = VocabularyMap(
-        READ["byte-level"],
-        READ["sentence-piece"],
-        len(READ["byte-level"]) + 7,
-        len(READ["sentence-piece"]) + 3,
-    )
-    for target_id, drafter_id in enumerate(table.to_drafter.tolist()):
-        if drafter_id >= 0:
-            assert int(table.to_target[drafter_id]) == target_id
-            if table.target.writes(target_id):
-                assert table.target.writes(target_id) == table.drafter.writes(drafter_id)
-    end = table.target.roles["end"][0]
-    assert table.to_drafter[end] == table.drafter.roles["end"][0] and bool(
-        table.draftable[table.to_drafter[end]]
-    )
-    begin = table.drafter.roles["begin"][0]
-    assert not bool(table.draftable[begin])
 
 
 def test_duplicates_padding_and_unspellable_tokens() -> None:
@@ -190,31 +152,6 @@ def test_unreadable_families_are_refused() -> None:
         read_vocabulary(object())
 
 
-def test_the_tokenizer_is_asked_about_duplicates_only() -> None:
-    asked: list[bytes] = []
-
-    def pieces(data: bytes) -> list[int]:
-        asked.append(data)
-        return [2]
-
-    read = Vocabulary((b"a", b"b", b"a", None, b"c"), {}, pieces)
-    assert dict(read.by_bytes) == {b"a": 2, b"b": 1, b"c": 4} and asked == [b"a"]
-
-
-def test_large_vocabularies_are_mapped_in_less_than_two_seconds() -> None:
-    large, small = large_byte_level(), large_sentence_piece()
-    began = thread_time()  # of this thread alone: what else the machine does is not counted
-    target, drafter = read_vocabulary(large), read_vocabulary(small)
-    table = VocabularyMap(target, drafter, len(target), len(drafter))
-    spent = thread_time() - began
-    assert (len(target), len(drafter)) == (128_000, 32_000)
-    assert 20_000 < int((table.to_drafter >= 0).sum()) < 32_000
-    assert spent < 2.0
-    began = thread_time()
-    assert all(table.spelling(i) is not None for i in range(1000))
-    assert thread_time() - began < 0.2
-
-
 def test_bars_and_shown_texts() -> None:
     table = VocabularyMap(vocabulary([b"a", b"\xe2", None]), vocabulary([b"a", "✓".encode(), None]), 4, 5)
     assert table.draftable_logit_mask.tolist() == [
@@ -254,15 +191,3 @@ def test_an_end_that_a_list_forgets_is_known_by_its_name(listed: list[int]) -> N
     tokenizer.add_special_tokens(["<|im_start|>", "<|im_end|>", "<|endoftext|>"])
     fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<|endoftext|>")
     assert set(read_vocabulary(fast, listed).roles["end"]) == {257, 258}
-
-
-@pytest.mark.parametrize("listed", [[257], [257, 261], [257, 258, 261]])
-def test_a_message_of_gpt_oss_ends_no_answer_whatever_its_settings_list(listed: list[int]) -> None:
-    """Its `generation_config` lists <|return|>, <|endoftext|> and, in some copies, <|call|>."""
-    tokenizer = plain_byte_level()
-    tokenizer.add_special_tokens(
-        ["<|end|>", "<|return|>", "<|call|>", "<|start|>", "<|message|>", "<|endoftext|>"]
-    )
-    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<|return|>")
-    ends = read_vocabulary(fast, listed).roles["end"]
-    assert 256 not in ends and {257, 261} <= set(ends)

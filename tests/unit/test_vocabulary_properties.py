@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from transformers import PreTrainedTokenizerFast
 
 from omnidemo.decoding.contexts import DrafterContext
-from omnidemo.vocabulary.ngram_cache import NgramCache
 from omnidemo.vocabulary.vocabulary import Vocabulary, read_vocabulary
 from omnidemo.vocabulary.vocabulary_map import VocabularyMap
 from tests.support.tokenizer_families import FAMILIES, SPECIAL
@@ -202,37 +201,3 @@ def test_every_target_token_is_spelled_by_its_own_bytes(target: str, drafter: st
         assert ngram is None or (ngram == spelled and len(ngram) > 1 and table.drafters[target_id] < 0)
         if data and table.target.by_bytes[data] == target_id and data in table.drafter.by_bytes:
             assert spelled == (table.drafter.by_bytes[data],)
-
-
-@pytest.mark.parametrize(
-    ("target", "drafter"),
-    [("byte-level", "unigram-bytes"), ("llama", "byte-level"), ("unigram", "sentence-piece")],
-)
-@given(order=st.randoms(use_true_random=False), size=st.integers(1, 60), text=TEXTS)
-@settings(max_examples=25, deadline=None)
-def test_the_trie_finds_what_a_scan_finds(
-    target: str, drafter: str, order: object, size: int, text: str
-) -> None:
-    table = pair(target, drafter)
-    grams = [
-        (target_id, spelled)
-        for target_id in range(len(table.drafters))
-        if (spelled := table.ngram(target_id))
-    ]
-    assert grams, "these two families must leave n-grams"
-    order.shuffle(grams)  # type: ignore[attr-defined]
-    cache = NgramCache(len(table.targets), size)
-    for target_id, spelled in grams[: 2 * size]:  # twice as many as fit, so that some leave again
-        cache.insert(target_id, spelled)
-        cache.touch(target_id, True)
-    kept = {entry.drafter_ids: entry.target_id for entry in cache}
-    assert 0 < len(kept) <= size
-    ids = [
-        i
-        for entry in list(cache)[:4]
-        for i in (*entry.drafter_ids, *(table.drafter.spell(text.encode()) or ()))
-    ]
-    for start in range(len(ids)):
-        matches = [spelled for spelled in kept if tuple(ids[start : start + len(spelled)]) == spelled]
-        expected = max(matches, key=len, default=None)
-        assert cache.longest(ids, start) == (None if expected is None else (kept[expected], len(expected)))

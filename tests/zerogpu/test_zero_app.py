@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pickle
 import re
 import signal
 import subprocess
@@ -12,14 +11,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 from gradio_client import Client
 
 from omnidemo import load_pair
 from omnidemo.core.config import Settings
-from omnidemo.decoding.cost_model import CostModel
-from omnidemo.decoding.price_list import Timed
 from omnidemo.pair.zerogpu import start as zero_gpu
 from omnidemo.pair.zerogpu.sign import DRAFTER, TARGET, names, on
 from tests.support.spaces_double import SENTENCE
@@ -128,19 +124,3 @@ def test_the_sign_and_the_names(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPACES_ZERO_GPU", "true")
     monkeypatch.setenv("OMNIDEMO_TARGET", "some/target")
     assert on() and names(Settings()) == ("some/target", DRAFTER)
-
-
-def test_a_cost_model_stays_itself_when_it_is_sent() -> None:
-    known = CostModel()
-    for _ in range(30):
-        known.learn([(0.9,), (0.4,)], [1.0, 0.2])
-        known.prices.note(Timed(5, 4, 0.01, 0.03))
-        known.count(4, 4)
-    known.prices.settle()
-    sent: CostModel = pickle.loads(pickle.dumps(known))
-    assert np.array_equal(sent.segments, known.segments) and sent.token_seconds == known.token_seconds > 0
-    assert sent.prices == known.prices and sent.prices is not known.prices
-    for one in (sent, known):
-        one.learn([(0.9,), (0.9,)], [0.0, 0.0])
-        one.count(7, 7)
-    assert np.array_equal(sent.segments, known.segments) and sent.length == known.length
