@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from omnidemo import load_pair
-from omnidemo.models.catalogue import Reading, reading
+from omnidemo.models.catalogue import Reading
 from omnidemo.pair.pair import Pair
 from omnidemo.serving.conversation_window import Window, newest
 from tests.support.models import save
@@ -155,8 +155,3 @@ def test_a_huge_message_is_not_even_counted(pair: Pair) -> None:
 
 def test_nobody_counts_for_one_who_has_left(pair: Pair) -> None:
     assert newest(pair, chat(40), WHOLE, 50, cancelled=lambda: True).messages == chat(40)[-1:]
-
-
-def test_the_catalogue_says_what_the_bundled_models_read() -> None:
-    assert reading("bundled/large").turns == 3
-    assert reading("Qwen/Qwen2.5-1.5B-Instruct") == reading("some/folder") == WHOLE

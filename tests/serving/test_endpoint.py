@@ -21,7 +21,7 @@ from omnidemo.core.records import Generation, Part, Reading, Round
 from omnidemo.pair.prompt_reader import TooLong
 from omnidemo.serving.endpoint import answer_response, answer_slots, api_routes
 from omnidemo.serving.endpoint.answer_format import StopFilter
-from omnidemo.serving.endpoint.answer_slots import AnswerSlots, Work
+from omnidemo.serving.endpoint.answer_slots import AnswerSlots
 from omnidemo.serving.endpoint.api_errors import ApiError
 from omnidemo.serving.endpoint.request_body import LEAST_TOP_P
 from tests.support.fakes import FakeServices, generation, script
@@ -85,19 +85,6 @@ def test_an_answer_in_one_piece(local: tuple[FakeServices, str]) -> None:
         and "tokens" not in own
     )
     assert made.system_fingerprint == "compiled.cpu.float32"
-
-
-def test_the_fingerprint_names_what_a_text_depends_on_and_no_more(local: tuple[FakeServices, str]) -> None:
-    _, url = local
-    seen: dict[str, str] = {}
-    for method in ("ngram-exact", "autoregressive", "string-exact-match", "ngram-merge"):
-        made = client(url).chat.completions.create(
-            model=FULL, messages=HELLO, seed=3, extra_body={"omnidemo": {"method": method}}
-        )
-        seen[method] = made.system_fingerprint
-    merged = seen.pop("ngram-merge")
-    assert set(seen.values()) == {"compiled.cpu.float32"}
-    assert merged == "compiled.cpu.float32.ngram-merge.default.adapter-5.ngrams-42"
 
 
 def test_a_stream_is_the_same_answer_one_event_a_round(local: tuple[FakeServices, str]) -> None:
@@ -664,22 +651,6 @@ def test_a_stream_behind_others_or_between_two_rounds_says_that_it_waits(
         assert said == {": waiting for its turn"} and rest[-1] == "data: [DONE]"
 
 
-@pytest.mark.usefixtures("often")
-def test_an_error_after_a_wait_is_an_event_and_openais_client_raises_it(
-    local: tuple[FakeServices, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    services, url = local
-
-    def chat(**options: Any) -> Iterator[Part]:
-        time.sleep(0.8)
-        raise RuntimeError("the machine ran out of memory")
-        yield
-
-    monkeypatch.setattr(services, "chat", chat)
-    with pytest.raises(openai.APIError, match=r"^The machine ran out of memory\.$"):
-        list(client(url).chat.completions.create(model="omnidemo", messages=HELLO, stream=True))
-
-
 def test_a_client_that_leaves_while_its_prompt_is_read_ends_that(
     local: tuple[FakeServices, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -694,31 +665,6 @@ def test_a_client_that_leaves_while_its_prompt_is_read_ends_that(
     ended = list(came)
     time.sleep(0.2)
     assert len(came) == 2 and came == ended and max(came) < 60
-
-
-def test_twenty_clients_at_once_and_a_full_house(
-    local: tuple[FakeServices, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    services, url = local
-    monkeypatch.setattr(services, "pace", 0.002)
-    said: list[str] = []
-
-    def ask(number: int) -> None:
-        text = [{"role": "user", "content": f"number {number}"}]
-        pieces = client(url).chat.completions.create(model="omnidemo", messages=text, stream=bool(number % 2))
-        whole = (
-            "".join(piece.choices[0].delta.content or "" for piece in pieces)
-            if number % 2
-            else pieces.choices[0].message.content
-        )
-        said.append(whole.partition("\n")[0])
-
-    threads = [threading.Thread(target=ask, args=(number,)) for number in range(20)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(30)
-    assert sorted(said) == sorted(f"You said: number {number}" for number in range(20))
 
 
 def test_a_full_house_says_so_and_a_cancelled_stream_makes_room_at_once(tmp_path: Any) -> None:
@@ -753,27 +699,6 @@ def test_a_full_house_says_so_and_a_cancelled_stream_makes_room_at_once(tmp_path
         assert first[0] - closed < 5  # the answers themselves take fifteen seconds and more
         for stream in streams[1:]:
             stream.close()
-
-
-def test_a_client_that_leaves_before_its_answer_ends_it(
-    local: tuple[FakeServices, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (services, url), ended = local, threading.Event()
-    monkeypatch.setattr(services, "pace", 0.05)
-    whole = services.chats.chat
-
-    def watched(**options: Any) -> Iterator[Round | Generation]:
-        for item in whole(**options):
-            if isinstance(item, Generation) and item.finish_reason == "cancelled":
-                ended.set()
-            yield item
-
-    monkeypatch.setattr(services, "chat", watched)
-    with pytest.raises(openai.APITimeoutError):
-        client(url).with_options(timeout=0.6).chat.completions.create(
-            model="omnidemo", messages=[{"role": "user", "content": "long"}]
-        )
-    assert ended.wait(0.5)
 
 
 def test_keys_are_visitors(tmp_path: Any) -> None:
@@ -851,51 +776,6 @@ def test_one_caller_cannot_take_every_slot() -> None:
     slots.give_back("a")
     slots.take("a")
     assert slots.in_use == 3
-
-
-def test_who_leaves_before_the_answer_begins_gives_the_place_back() -> None:
-    async def leave() -> None:
-        slots, go = AnswerSlots(1, 1, 2), threading.Event()
-        first = slots.start("a", lambda cancel: (go.wait(30) for _ in range(1)))
-        second = slots.start("b", lambda cancel: (one for one in ["never"]))
-        assert slots.in_use == 2
-        second.close()
-        second.close()
-        assert slots.in_use == 1  # the third can wait where the second did
-        third = slots.start("c", lambda cancel: (one for one in ["made"]))
-        go.set()
-        assert [await everything(first), await everything(third)] == [[True], ["made"]]
-        assert slots.in_use == 0
-
-    asyncio.run(leave())
-
-
-def test_answers_one_after_another_are_made_in_one_thread_and_two_at_once_in_two() -> None:
-    def begin(cancel: threading.Event) -> Iterator[str]:
-        yield threading.current_thread().name
-
-    begun, go = threading.Event(), threading.Event()
-
-    def hold(cancel: threading.Event) -> Iterator[bool]:
-        begun.set()
-        yield go.wait(30)
-
-    async def ask() -> None:
-        slots = AnswerSlots(3, 3, 2)
-        one_by_one = [(await everything(slots.start("", begin)))[0] for _ in range(4)]
-        assert set(one_by_one) == {"answers 1"}
-        waiting = slots.start("", hold)
-        # by the first thread, which would be free for the next answer otherwise
-        assert await asyncio.to_thread(begun.wait, 30)
-        assert (await everything(slots.start("", begin)))[0] == "answers 2"
-        go.set()
-        assert await everything(waiting) == [True]
-
-    asyncio.run(ask())
-
-
-async def everything(work: Work[Any]) -> list[Any]:
-    return [item async for items in work for item in items]
 
 
 def test_rounds_are_looked_at_in_order_and_seldom_and_the_end_at_once(

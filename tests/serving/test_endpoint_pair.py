@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -167,31 +166,6 @@ def test_the_fingerprint_tells_rounded_weights_and_passes_compiled_meanwhile_apa
     assert made.system_fingerprint == f"{usual}-then-{usual.replace('torch', 'compiled')}"
 
 
-def test_limits_end_an_answer(app: tuple[Services, Any]) -> None:
-    _, client = app
-    whole = client.chat.completions.create(
-        model="omnidemo", messages=STORY, temperature=0, max_tokens=60, extra_body=QUIET
-    )
-    said = whole.choices[0].message.content
-    assert whole.choices[0].finish_reason == "length" and whole.usage.completion_tokens == 60
-    words = said.split()
-    stop = f"{words[8]} {words[9]}"
-    options = {
-        "model": "omnidemo",
-        "messages": STORY,
-        "temperature": 0,
-        "max_tokens": 60,
-        "stop": [stop],
-        "extra_body": QUIET,
-    }
-    cut = client.chat.completions.create(**options)
-    assert (
-        cut.choices[0].message.content == said[: said.index(stop)] and cut.choices[0].finish_reason == "stop"
-    )
-    pieces = list(client.chat.completions.create(**options, stream=True))
-    assert text(pieces) == said[: said.index(stop)] and pieces[-1].choices[0].finish_reason == "stop"
-
-
 def test_a_text_is_continued_without_a_chat_template(app: tuple[Services, Any]) -> None:
     services, client = app
     pair = services.pair(*PAIR)
@@ -314,23 +288,6 @@ def test_half_a_character_is_a_wrong_request(app: tuple[Services, Any]) -> None:
         timeout=60,
     )
     assert ignored.status_code == 200 and ignored.headers["X-OmniDemo-Ignored"] == "%3Fx"
-
-
-def test_a_cancelled_stream_is_over_within_half_a_second(app: tuple[Services, Any]) -> None:
-    services, client = app
-    pair = services.pair(*PAIR)
-    took: list[float] = []
-    for _ in range(3):
-        ended = client.chat.completions.create(
-            model="omnidemo", messages=STORY, temperature=1, max_tokens=1500, stream=True
-        )
-        next(iter(ended))
-        ended.close()
-        began = time.monotonic()
-        while pair.in_flight:
-            time.sleep(0.005)
-        took.append(time.monotonic() - began)
-    assert min(took) < 0.5  # a machine that is busy otherwise may take longer now and then
 
 
 def test_who_asks_while_the_app_stops_is_told_so(tmp_path: Path) -> None:

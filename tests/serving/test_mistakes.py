@@ -145,13 +145,6 @@ def test_a_damaged_model_is_refused_in_one_sentence(tmp_path: Path, damage: str)
     assert "\n" not in str(caught.value) and len(str(caught.value)) < 500
 
 
-def test_an_end_that_the_tokenizer_lacks_is_left_out(tmp_path: Path) -> None:
-    folder = Path(save(tmp_path / "model", "byte-level"))
-    own = load_model(str(folder), device="cpu").vocabulary.roles["end"]
-    edited(folder, "generation_config.json", eos_token_id=[10**7, -1])
-    assert load_model(str(folder), device="cpu").vocabulary.roles["end"] == own
-
-
 # --- the page and its HTTP interface ------------------------------------------------------------------------
 
 

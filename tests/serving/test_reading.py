@@ -7,16 +7,12 @@ import threading
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
-import torch
 
 from omnidemo import load_pair
 from omnidemo.backends import fused_llama
-from omnidemo.backends.fused_llama import FusedLlama
-from omnidemo.backends.runner import Runner
 from omnidemo.core.config import Settings
 from omnidemo.core.records import Generation, Reading, Round
 from omnidemo.decoding.state import PIECE
@@ -163,33 +159,6 @@ def test_of_two_that_begin_alike_the_one_that_has_read_more_goes_on(
 def test_a_stopped_reading_that_may_not_be_reused_is_begun_anew(pair: Pair) -> None:
     split(pair.parts(LONG, cancelled=stopping(3), **ASKED))
     assert split(pair.parts(LONG, reuse=False, **ASKED))[0][0].kept == 0
-
-
-def test_the_next_turn_reads_what_is_new(pair: Pair, rows: list[tuple[Any, int]]) -> None:
-    chat = [{"role": "user", "content": LONG}]
-    split(pair.parts(chat, cancelled=stopping(2), **ASKED))
-    first = split(pair.parts(chat, **ASKED))[2]
-    counted(rows, pair)
-    chat += [{"role": "assistant", "content": first.text}, {"role": "user", "content": "why?"}]
-    new = len(pair.prompt_ids(chat)) - first.prompt_tokens
-    split(pair.parts(chat, **ASKED))
-    # the text of a random model may be spelled by other tokens when it is read
-    assert 0 < counted(rows, pair) <= new < first.prompt_tokens / 2
-
-
-def test_pieces_depend_on_the_model_alone() -> None:
-    def piece(parameters: float, device: str = "cpu", cores: int = 2, fused: bool = True) -> int:
-        runner = FusedLlama.__new__(FusedLlama) if fused else SimpleNamespace()
-        runner.parameters, runner.device = int(parameters), torch.device(device)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(conversation_pool, "pick_size", lambda: cores - 1)
-            return conversation_pool.piece_of(cast(Runner, runner))
-
-    assert piece(1e9, "cuda") == piece(2e7) == PIECE
-    pieces = [piece(size) for size in (2e7, 1.35e8, 5e8, 1.5e9, 7e9)]
-    assert pieces == [PIECE, 320, 88, 24, conversation_pool.LEAST]
-    assert [piece(1.5e9, cores=cores) for cores in (1, 8)] == [conversation_pool.LEAST, 112]
-    assert piece(1.5e9, fused=False) == conversation_pool.LEAST_BY_TORCH
 
 
 @pytest.fixture

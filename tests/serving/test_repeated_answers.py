@@ -75,15 +75,6 @@ def test_the_first_answer_after_a_restart_has_the_memory_of_those_before(
         again.close()
 
 
-def test_the_rows_are_those_of_the_library(services: Services, models: tuple[str, str]) -> None:
-    pair = services.pair(*models)
-    alone = list(pair.repeat(LINES, 2, learn=False, max_new_tokens=12))
-    asked = repeated(run(services.tasks, models, count=2, learn=False, keep=False))
-    untimed = [{**one.row, "seconds": None} for one in alone]
-    assert [{**one.row, "seconds": None} for one in asked] == untimed
-    assert not services.store.requests()
-
-
 def test_a_stop_ends_it_and_others_get_their_answers_meanwhile(
     services: Services, models: tuple[str, str]
 ) -> None:

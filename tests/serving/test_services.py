@@ -3,11 +3,9 @@ backups."""
 
 from __future__ import annotations
 
-import gc
 import threading
 import time
 import weakref
-import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +15,7 @@ import pytest
 
 from omnidemo.core.config import GREEDY, SAMPLING, GenerationConfig, Manner, Settings
 from omnidemo.core.records import Generation
-from omnidemo.decoding.sources.text_index import BREAK, TextIndex
+from omnidemo.decoding.sources.text_index import BREAK
 from omnidemo.learning.lines.router import Route, Router
 from omnidemo.models.model_files import TooLarge
 from omnidemo.pair.pair import Pair
@@ -28,7 +26,6 @@ from omnidemo.serving.services import Services
 from omnidemo.storage.database import Database
 from omnidemo.storage.store import Store
 from omnidemo.storage.visitors import KEY, Visitors
-from omnidemo.ui.tabs import chat_tab
 from tests.support.chats import chat, ready
 
 settle = gc_pauses.settle
@@ -255,24 +252,6 @@ def test_measurements_ask_for_no_manner(models: tuple[str, str], monkeypatch: py
     assert kept is not None and kept[0] == greedy.token_ids
 
 
-def test_training_after_each_answer_trains_from_the_page(services: Services, models: tuple[str, str]) -> None:
-    ready(services, models)
-    for seed in range(2):
-        messages = [{"role": "user", "content": f"duck {seed}"}]
-        answer = services.chats.chat(
-            session="s",
-            target=models[0],
-            drafter=models[1],
-            messages=messages,
-            method="ngram-exact",
-            max_new_tokens=30,
-            temperature=0.0,
-        )
-        *_, value = chat_tab.stream(answer, 0.0)
-        assert '"error"' not in value
-    assert services.adaptation.trainer(*models).version == 1
-
-
 def test_the_time_to_the_first_token_begins_with_the_request(
     services: Services, models: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -364,27 +343,6 @@ def test_pairs_that_nobody_uses_make_room_where_that_is_enough(
         store.close()
 
 
-def test_a_closed_page_leaves_its_partial_answer_in_the_history(
-    services: Services, models: tuple[str, str]
-) -> None:
-    ready(services, models)
-    messages = [{"role": "user", "content": "duck"}]
-    stream = services.chats.chat(
-        session="s",
-        target=models[0],
-        drafter=models[1],
-        messages=messages,
-        method="ngram-exact",
-        max_new_tokens=100,
-        temperature=0.0,
-    )
-    next(stream)
-    stream.close()  # type: ignore[attr-defined]
-    assert services.store.flush()
-    (row,) = services.store.requests()
-    assert row["finish_reason"] == "cancelled" and 0 < row["tokens"] < 100
-
-
 def test_whoever_closes_a_page_waits_for_no_row(
     services: Services, models: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -408,60 +366,6 @@ def test_whoever_closes_a_page_waits_for_no_row(
     assert services.store.status.pending and services.store.requests() == []
     free.set()
     assert services.store.flush() and len(services.store.requests()) == 1
-
-
-def test_a_long_chat_forgets_its_oldest_turns_and_goes_on(
-    services: Services, models: tuple[str, str]
-) -> None:
-    ready(services, models)
-    messages = [
-        {"role": role, "content": "the small duck swims in the pond " * 3}
-        for _ in range(12)
-        for role in ("user", "assistant")
-    ]
-    messages.append({"role": "user", "content": "and now?"})
-    *_, last = services.chats.chat(
-        session="s",
-        target=models[0],
-        drafter=models[1],
-        messages=messages,
-        method="ngram-exact",
-        max_new_tokens=20,
-        temperature=0.0,
-    )
-    assert isinstance(last, Generation) and len(last.token_ids) == 20 and 20 < last.prompt_tokens < 240
-
-
-def test_comparing_says_what_is_identical(services: Services, models: tuple[str, str]) -> None:
-    ready(services, models)
-    names = ["autoregressive", "token-intersection", "ngram-merge", "ngram-exact"]
-    prompts = ["a duck", "a pond"]
-    done = services.chats.compare(
-        target=models[0],
-        drafter=models[1],
-        prompts=prompts,
-        methods=names,
-        max_new_tokens=20,
-        temperature=0.0,
-    )
-    rows = list(done)
-    assert len(rows) == 8 and all(row.identical for row in rows) and all(row.speedup for row in rows)
-    assert rows[0].method == rows[4].method == "autoregressive" and rows[0].speedup == 1.0
-    done = services.chats.compare(
-        target=models[0],
-        drafter=models[1],
-        prompts=prompts[:1],
-        methods=names[:3],
-        max_new_tokens=8,
-        temperature=0.0,
-        runs=3,
-    )
-    seen = [(row.run, row.method) for row in done]
-    assert seen == [
-        *((0, name) for name in names[:3]),
-        *((1, name) for name in names[:3]),
-        *((2, names[place]) for place in (0, 2, 1)),
-    ], "in turns, the row of the baseline first"
 
 
 def test_a_model_that_is_not_there_says_so_and_can_be_tried_again(services: Services, tmp_path: Path) -> None:
@@ -558,24 +462,6 @@ def test_stored_answers_are_copied_from_after_a_restart(services: Services, mode
         assert len(copied_from(again, models, "~visitor-somebody")) == 1
     finally:
         again.close()
-
-
-def test_little_room_for_copies_is_of_the_newest_answers(
-    tmp_path: Path, models: tuple[str, str], quick_loads: None
-) -> None:
-    services = Services(Settings(storage=tmp_path / "storage", training="off"))
-    try:
-        ready(services, models)
-        answers = [chat(services, models, f"duck {number}")[1].text for number in range(6)]
-        pair = services.pair(*models)
-        pair.copies._most = 3 * 60 * TextIndex.BYTES
-        pair.copies.forget("default")
-        found = copied_from(services, models)
-        assert 1 <= len(found) < 6 and [text[-10:] for text in found] == [
-            answer[-10:] for answer in answers[-len(found) :]
-        ]
-    finally:
-        services.close()
 
 
 def test_a_backup_brings_everything_back_on_an_empty_disk(
@@ -724,14 +610,6 @@ def test_a_seed_repeats_an_answer_on_the_page_too(services: Services, models: tu
     assert first.token_ids != drawn.token_ids and chat(services, models, temperature=0.0)[1].seed is None
 
 
-def test_a_draft_length_of_0_guesses_nothing_ahead(services: Services, models: tuple[str, str]) -> None:
-    ready(services, models)
-    chat(services, models, "ducks", draft_policy="fixed", draft_length=4)
-    services.adaptation.configure(draft_policy="fixed", draft_length=0)
-    drafting = services.adaptation.drafting(*models)
-    assert drafting.length == 0.0 and drafting.sentence == "Guessing is switched off: the draft length is 0."
-
-
 def test_the_reason_of_a_route_is_not_kept_where_prompts_are_not(
     tmp_path: Path, models: tuple[str, str], quick_loads: None
 ) -> None:
@@ -762,15 +640,6 @@ def test_a_router_that_fails_stops_no_answer(
     assert last.domain == "ducks" and len(last.token_ids) == 30
     route = services.chats.routed("s")
     assert route is not None
-
-
-def test_a_line_name_that_cannot_be_one_is_refused_before_anything_runs(
-    services: Services, models: tuple[str, str]
-) -> None:
-    ready(services, models)
-    with pytest.raises(ValueError, match="topic line's name"):
-        chat(services, models, domain="x" * 100)
-    assert services.store.flush() and services.store.requests() == []
 
 
 def test_routing_and_lines_survive_a_restart_and_a_backup(
@@ -851,31 +720,6 @@ def test_a_setting_that_is_not_possible_changes_nothing(
     assert services.settings == before
 
 
-def test_an_adapter_is_exported_imported_and_drafts(
-    services: Services, models: tuple[str, str], tmp_path: Path
-) -> None:
-    ready(services, models)
-    for number in range(2):
-        chat(services, models, f"duck {number}")
-    file = services.adaptation.export_adapter(*models, "default", 1)
-    assert services.store.flush()
-    assert (
-        services.adaptation.on_disk(*models)
-        == [one.version for one in services.store.adapters(*models)]
-        == [1]
-    )
-    assert zipfile.is_zipfile(file)
-    assert services.adaptation.import_adapter(*models, "copy", file) == 1
-    assert chat(services, models, domain="copy", learn=False)[1].adapter_version == 1
-    with pytest.raises(ValueError, match="base drafter"):
-        services.adaptation.export_adapter(*models, "default", 0)
-    (tmp_path / "no.zip").write_text("no zip")
-    with pytest.raises(ValueError, match="zip"):
-        services.adaptation.import_adapter(*models, "copy", tmp_path / "no.zip")
-    services.adaptation.activate(*models, 0, domain="copy")
-    assert chat(services, models, domain="copy", learn=False)[1].adapter_version == 0
-
-
 def test_a_pair_says_how_it_drafts(services: Services, models: tuple[str, str]) -> None:
     with pytest.raises(RuntimeError, match="is not loaded"):
         services.adaptation.drafting(*models)
@@ -884,69 +728,3 @@ def test_a_pair_says_how_it_drafts(services: Services, models: tuple[str, str]) 
     told = services.adaptation.drafting(*models)
     assert told.policy == "cost" and told.sentence
     assert services.adaptation.trainer("nobody", models[1]).state == "off"
-
-
-def test_pausing_and_resetting_are_about_one_line(services: Services, models: tuple[str, str]) -> None:
-    ready(services, models)
-    services.adaptation.pause(*models, "ducks")
-    for _ in range(2):
-        chat(services, models, "duck", domain="ducks")
-        chat(services, models, "pond")
-    assert (
-        services.adaptation.trainer(*models, "ducks").version,
-        services.adaptation.trainer(*models).version,
-    ) == (0, 1)
-    services.adaptation.resume(*models, "ducks")
-    chat(services, models, "duck", domain="ducks")
-    assert services.adaptation.trainer(*models, "ducks").version == 1
-    services.adaptation.reset(*models, "ducks")
-    assert (
-        services.adaptation.trainer(*models, "ducks").version,
-        services.adaptation.trainer(*models).version,
-    ) == (0, 1)
-    assert len(services.pair(*models).ngrams)  # the cache is the pair's, not the line's
-
-
-def test_chats_of_many_lines_at_once(services: Services, models: tuple[str, str]) -> None:
-    ready(services, models)
-    services.adaptation.configure(update_interval=1)
-    expected = chat(services, models, "duck 0", learn=False)[1].token_ids
-    got: list[Generation] = []
-
-    def work(number: int) -> None:
-        for turn in range(3):
-            got.append(
-                chat(services, models, "duck 0", session=f"s{number}", domain=f"line {(number + turn) % 5}")[
-                    1
-                ]
-            )
-
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(5)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(got) == 15 and {made.token_ids for made in got} == {expected}
-    infos = services.adaptation.lines(*models)
-    assert len(infos) == 6 and sum(info.in_memory for info in infos) <= services.settings.lines_in_memory
-
-
-class Node:
-    """Something that refers to itself, so that only a collection frees it."""
-
-    def __init__(self) -> None:
-        self.itself = self
-
-
-def test_what_collections_leave_out_is_collected_at_the_next_load(
-    services: Services, models: tuple[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(gc_pauses, "settle", settle)  # as it is, not as in the other tests
-    kept, gone = Node(), Node()
-    seen = weakref.ref(gone)
-    assert ready(services, models).stage == "ready" and gc.get_freeze_count() > 10_000
-    del gone
-    gc.collect()
-    assert seen() is not None  # it was left out
-    gc_pauses.settle()
-    assert seen() is None and kept.itself is kept
