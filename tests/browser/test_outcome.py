@@ -179,29 +179,6 @@ def test_measure_again_is_a_new_measurement_and_one_figure_again(browser: Browse
         assert page.evaluate(f"{LAST}.speed.speedup") == speed["speedup"], "and so has the chat"
 
 
-@pytest.mark.parametrize(
-    ("speed", "said"),
-    [
-        ((1.44, 1.40, 1.46), "1.4 × as fast as without guessing (1.4–1.5)"),
-        ((0.8, 0.79, 0.82), "0.80 × as fast as without guessing (0.79–0.82)"),
-        ((1.01, 0.98, 1.02), "1.01 × as fast as without guessing (0.98–1.02)"),
-        ((1.25, 1.25, 1.25), "1.3 × as fast as without guessing"),
-        ((1.3, 1.1, 1.5), "1.30 × as fast as without guessing (1.10–1.50)"),
-        ((0.8, 0.64, 0.95), "0.80 × as fast as without guessing (0.64–0.95)"),
-        ((1.1, 0.96, 1.2), "1.10 × as fast as without guessing (0.96–1.20)"),
-        ((2.19, 1.62, 5.65), "2.2 × as fast as without guessing (1.6–5.7)"),
-        ((0.5, 0.31, 0.95), "0.50 × as fast as without guessing (0.31–0.95)"),
-        ((1.3, 0.9, 1.9), None),
-    ],
-)
-def test_what_is_said_of_passes(
-    browser: Browser, app: App, speed: tuple[float, float, float], said: str | None
-) -> None:
-    with visitor(browser, app) as page:
-        pace = page.evaluate("([speedup, low, high]) => omni.howFast({ speedup, low, high })", list(speed))
-        assert (None if pace is None else f"{pace['value']} {pace['words']}".strip()) == said
-
-
 def test_slow_motion_draws_what_was_measured_without_guessing_or_nothing(browser: Browser, app: App) -> None:
     """At 2 × the big model alone would have written half of it by the end; the pace of the answer's own plain
     rounds is no measurement."""
@@ -371,47 +348,6 @@ def made(rounds: int, right: int, speedup: float, **figures: float) -> dict[str,
     }
     speed = {"speedup": speedup, "low": speedup, "high": speedup, "tokens": count // 2}
     return {"tokens": tokens, "figures": found | figures, "speed": speed, "end": {}}
-
-
-def test_the_gap_between_tokens_a_step_and_how_fast_it_was_is_explained(browser: Browser, app: App) -> None:
-    times = {"draft_seconds": 1.5, "verify_seconds": 8.0, "settle_seconds": 0.25, "other_seconds": 0.25}
-    step = "A step took as long as 2.0 steps without guessing: it checked up to 4 tokens at once"
-    why = f"{step}, and guessing took 15 % of its time."
-    copied = f"{step}."
-    with visitor(browser, app) as page:
-
-        def said(answer: dict[str, object]) -> str:
-            return str(page.evaluate("(answer) => omni.whySlower(answer)", answer))
-
-        assert said(made(10, 2, 1.5, **times)) == why
-        assert said(made(10, 2, 1.5, copies_proposed=40, copied=20, verify_seconds=1.0)) == copied
-        assert said(made(10, 2, 2.9, **times)) == "", "as good as the same figure"
-        assert said(made(10, 2, 1.5, **times) | {"speed": None}) == "", "nothing was measured"
-        varied = {"speedup": 1.5, "low": 1.2, "high": 1.7, "tokens": 15}
-        assert said(made(10, 2, 1.5, **times) | {"speed": varied}) == why.replace("2.0", "about 2.0")
-        for low in (0.9, 1.1):
-            wild = varied | {"low": low}
-            assert said(made(10, 2, 1.5, **times) | {"speed": wild}) == "", "the passes differ too much"
-        ask(page, "Who are you?")
-        told = f"(answer) => {{ Object.assign({LAST}, answer); omni.chat.tell(omni.chat.turns.at(-1)); }}"
-        page.evaluate(told, made(10, 2, 1.5, **times))
-        shown = (
-            r"^3\.00 tokens for one step of the big model, 1\.5 × as fast as without guessing:"
-            r" .*\. "
-        )
-        expect(page.locator(".turn .said")).to_have_text(re.compile(shown + re.escape(why)))
-
-
-def test_one_account_of_what_was_proposed(browser: Browser, app: App) -> None:
-    """What was right and what was thrown away add up to all that was guessed and copied, as the legend
-    counts."""
-    both = made(5, 2, 1.0, copies_proposed=8, copied=5) | {"speed": None}
-    with visitor(browser, app) as page:
-        said = page.evaluate("answer => omni.outcomeOf(answer)[1]", both)
-        assert said == (
-            ": 5 of 8 copied tokens were right; 5 of the small model’s 12 guesses were right;"
-            " 10 were thrown away."
-        )
 
 
 def test_the_first_colours_are_explained_where_they_stand(browser: Browser, app: App) -> None:

@@ -16,8 +16,7 @@ from omnidemo.core import config, private_folders
 from omnidemo.core.config import GREEDY, Settings
 from omnidemo.core.config.controls import CONTROLS
 from omnidemo.models.names import at_its_pace
-from omnidemo.ui import text
-from omnidemo.ui.adaptation_data import View, line_rows, page_json, version_rows
+from omnidemo.ui.adaptation_data import View, line_rows, page_json
 from omnidemo.ui.tabs import adaptation_tab, chat_tab, settings_panel, trainer_panel
 from tests.support.fakes import FakeServices
 
@@ -76,10 +75,6 @@ def test_a_new_line_stands_in_the_list_before_it_has_learned(services: FakeServi
     }
 
 
-def test_the_base_drafter_is_live_when_no_version_is(services: FakeServices) -> None:
-    assert not any(one["live"] for one in version_rows(services.store.adapters(*PAIR), 0, []))
-
-
 # the trainer
 # ------------------------------------------------------------------------------------------------------------
 
@@ -115,24 +110,6 @@ def test_a_line_that_is_no_line_shows_the_default_one(services: FakeServices, as
 # ------------------------------------------------------------------------------------------------------------
 
 
-def test_how_far_to_guess_ahead_is_offered_with_words() -> None:
-    items = settings_panel.items()
-    names = [item["name"] for item in items]
-    assert names[0] == "draft_policy" and len(names) == len(set(names)) > 4
-    assert set(CONTROLS) <= set(Settings.model_fields)
-    for item in items:
-        assert (
-            item["label"] and item["help"] and item["default"] == Settings.model_fields[item["name"]].default
-        )
-        if item["kind"] == "choice":
-            assert {key for key, _ in item["options"]} == set(CONTROLS[item["name"]].choices), (
-                "every choice has plain words"
-            )
-        if item["when"]:
-            name, values = item["when"]
-            assert set(values) <= set(CONTROLS[name].choices)
-
-
 READ = "gguf/SmolLM2-135M-Instruct-Q4_1-f469ec9e"  # whose answers the drafter was made of
 
 
@@ -157,40 +134,6 @@ def test_the_pace_of_a_target_that_was_read_is_shown_and_gives_way_to_what_someb
     )
     settings = config.changed(settings, {"learning_rate": usual}, CONTROLS)
     assert at_its_pace(settings, pair[1], pair[0]).learning_rate == usual and settings.patience == 3.0
-
-
-@pytest.mark.parametrize(
-    ("drafter", "target", "pace"),
-    [
-        ("bundled/drafter-4", READ, (1e-4, 2)),
-        ("bundled/drafter-4", "HuggingFaceTB/SmolLM2-135M-Instruct", (1e-4, 2)),
-        ("bundled/drafter-4", "smollm2-135m-instruct.Q8_0.gguf", (1e-4, 2)),
-        ("bundled/drafter-4", "HuggingFaceTB/SmolLM2-360M-Instruct", (5e-4, 12)),
-        ("bundled/drafter-4", "gguf/qwen2.5-coder-1.5b-instruct-q4_k_m-cc324af0", (5e-4, 12)),
-        ("bundled/drafter", READ, (5e-4, 12)),
-        ("another/drafter", READ, (5e-4, 12)),
-    ],
-)
-def test_a_line_begins_at_the_pace_of_what_its_drafter_has_read(
-    drafter: str, target: str, pace: tuple[float, int]
-) -> None:
-    found = at_its_pace(Settings(), drafter, target)
-    assert (found.learning_rate, found.steps_per_update) == pace
-    own = at_its_pace(Settings(learning_rate=3e-4), drafter, target)
-    assert (own.learning_rate, own.steps_per_update) == (3e-4, pace[1]), "what somebody sets goes before"
-
-
-def test_limits_come_from_the_settings() -> None:
-    assert {key: settings_panel.item("draft_length")[key] for key in ("kind", "min", "max", "step")} == {
-        "kind": "number", "min": 0, "max": 32, "step": 1,
-    }  # fmt: skip
-    gamma = settings_panel.item("gamma")
-    assert gamma["kind"] == "slider" and 0 < gamma["min"] < gamma["max"] < 1
-
-
-def test_a_weight_that_is_no_share_may_be_0_or_more_than_1() -> None:
-    weight = settings_panel.item("ngram_weight")
-    assert (weight["kind"], weight["min"], weight["max"]) == ("number", 0, 1000)
 
 
 def test_a_change_is_applied_and_a_refused_one_is_said(services: FakeServices) -> None:
@@ -300,29 +243,8 @@ def test_nothing_is_learned_from_a_chat_while_learning_is_off_by_the_settings_of
     assert services.calls[-1]["learn"] is (training != "off") and services.calls[-1]["keep"]
 
 
-def test_the_notice_says_what_becomes_of_a_chat() -> None:
-    assert (
-        text.notice(True, True)
-        == "Unless you switch it off, prompts and answers are kept in this server's history and learned from."
-        " Everybody who uses this app shares what it learns. For a memory of your own, name one under Expert."
-        " Enter nothing private."
-    )
-    assert (
-        text.notice(False, False)
-        == "Unless you switch it off, this server's history keeps figures of your chat, no texts."
-    )
-
-
 def test_an_unknown_draft_length_stops_no_answer(
     services: FakeServices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(services, "drafting", unloaded)
     assert finished(services, "default", "hello")["finish"] == "end"
-
-
-def test_a_refusal_names_no_folder(services: FakeServices) -> None:
-    def act(_: View) -> None:
-        raise ValueError("The adapter version in /srv/app/storage/adapters/v000099 is incomplete")
-
-    page, _ = adaptation_tab.Page(services).after(act, *PAIR, {})
-    assert "v000099 is incomplete" in str(page) and "/srv" not in str(page)

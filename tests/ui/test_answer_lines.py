@@ -17,7 +17,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnidemo.core.answer_figures import FIGURES
 from omnidemo.core.config import SAMPLING, Manner, option_named
 from omnidemo.core.metrics import measure
 from omnidemo.core.private_folders import without_folders
@@ -85,15 +84,6 @@ def test_any_text_survives_the_lines(words: list[tuple[str, str]]) -> None:
     assert joined(parse(value)) == "".join(word for _, word in words)
 
 
-def test_hostile_text_is_the_answer_exactly() -> None:
-    rounds = script(HOSTILE, seed=4)
-    assert any(token.text == "" for record in rounds for token in record.tokens), (
-        "a split character has an empty half"
-    )
-    lines = [json.loads(raw) for record in rounds for raw in round_lines(record)]
-    assert joined(lines) == HOSTILE == generation(rounds, 1.0, "ngram-exact").text
-
-
 def test_discarded_drafts_stand_before_what_the_target_wrote_instead() -> None:
     accepted, wrong, later, corrected = (
         one("direct", "a", q=0.4, accept=1.0),
@@ -106,19 +96,6 @@ def test_discarded_drafts_stand_before_what_the_target_wrote_instead() -> None:
     assert [(line["k"], line["t"]) for line in lines] == [("t", "a"), ("x", "x"), ("x", "y"), ("t", "b")]
     assert [line.get("j") for line in lines] == [None, True, False, None], "only the first one was judged"
     assert [line["n"] for line in lines] == [0, 1, 2, 1] and {line["r"] for line in lines} == {3}
-
-
-def test_drafts_that_nobody_judged_are_not_called_rejected() -> None:
-    lines = parse(
-        "".join(
-            round_lines(
-                round_of(
-                    [one("direct", "a", q=0.4, accept=1.0)], [one("direct", "x", q=0.9)], accepted=1, judged=1
-                )
-            )
-        )
-    )
-    assert [line.get("j") for line in lines] == [None, False, None]
 
 
 def test_a_token_carries_its_probabilities_and_pieces_and_nothing_json_cannot_hold() -> None:
@@ -233,12 +210,6 @@ def test_the_last_line_holds_the_engines_figures() -> None:
     )
     (line,) = parse(answer_lines.end_line(replace(done, context_limit=8192, dropped_messages=6)))
     assert (line["context_limit"], line["dropped_messages"]) == (8192, 6)
-
-
-def test_every_figure_of_the_page_is_one_the_engine_makes() -> None:
-    assert {figure.name for figure in FIGURES} <= set(measure((), None))
-    names = [figure.mcp or figure.name for figure in FIGURES]
-    assert len(set(names)) == len(names)
 
 
 def test_a_stream_only_grows_and_ends_with_its_figures() -> None:
@@ -395,15 +366,6 @@ def test_a_template_that_knows_no_system_prompt_is_said_with_what_helps() -> Non
     assert parse(list(ask(services, "hello", Running()))[-1])[-1]["k"] == "end"
 
 
-def test_a_real_template_refuses_in_the_words_that_are_looked_for() -> None:
-    import inspect
-
-    from omnidemo.pair import prompt_reader
-    from omnidemo.ui.chat_request import REFUSED
-
-    assert REFUSED in inspect.getsource(prompt_reader)
-
-
 def test_a_measurement_beside_an_answer_gets_its_system_prompt() -> None:
     from omnidemo.ui.replay_data import beside
 
@@ -425,14 +387,6 @@ def test_an_empty_seed_is_no_seed(written: str | int | None, seed: int | None) -
     from omnidemo.ui.chat_request import read_seed
 
     assert read_seed(written) == seed
-
-
-@pytest.mark.parametrize("written", ["-1", "1.5", "x", "²", "9" * 30])
-def test_a_bad_seed_is_named(written: str) -> None:
-    from omnidemo.ui.chat_request import read_seed
-
-    with pytest.raises(ValueError, match="not a whole number"):
-        read_seed(written)
 
 
 def ask(
@@ -504,18 +458,6 @@ def test_an_option_that_is_not_possible_is_named(name: str, value: Any) -> None:
 
     lines = parse(list(ask(ready(), "hello", Running(), {name: value}))[-1])
     assert lines[-1]["k"] == "error" and name.replace("_", " ") in lines[-1]["text"].replace("_", " ")
-
-
-def test_an_option_with_a_control_of_its_own_reaches_the_services(monkeypatch: pytest.MonkeyPatch) -> None:
-    from omnidemo.ui import chat_request
-    from omnidemo.ui.running_answers import Running
-
-    monkeypatch.setattr(chat_request, "OPTIONS", {*chat_request.OPTIONS, "copying"})
-    services = ready()
-    list(ask(services, "hello", Running(), {"copying": False}, system="Be short."))
-    asked = services.calls[-1]
-    assert asked["copying"] is False
-    assert asked["messages"][0] == {"role": "system", "content": "Be short."}
 
 
 def test_a_question_has_defaults_and_no_answer_is_longer_than_the_app_allows() -> None:
@@ -672,11 +614,6 @@ def test_no_folder_of_the_server_is_told_to_visitors(said: str, shown: str) -> N
     for error in (RuntimeError(said), OSError(said)):
         assert errors.report(error, "a test") == shown
         assert str(as_api_error(error)) == shown
-
-
-def test_a_chat_says_how_much_of_it_is_read() -> None:
-    assert text.reads(None) == ""
-    assert "only your newest message" in text.reads(1) and "the 11 exchanges before" in text.reads(12)
 
 
 def test_bundled_targets_read_latin_letters_alone() -> None:

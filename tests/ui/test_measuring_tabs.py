@@ -14,10 +14,8 @@ import pytest
 
 from omnidemo.core.config import Settings
 from omnidemo.core.records import Generation
-from omnidemo.decoding.methods import AUTO
 from omnidemo.serving.comparison import Comparison, Question
 from omnidemo.serving.quotas import Refused
-from omnidemo.serving.services import MethodInfo
 from omnidemo.serving.visitor_store import VisitorStore
 from omnidemo.storage.request_rows import RequestRecord
 from omnidemo.storage.store import Store
@@ -209,12 +207,6 @@ def test_alone_on_this_computer_everything_is_shown(store: Store) -> None:
     assert history_tab.table(local, MINE, {})["everyone"]
 
 
-def test_the_history_filters_by_methods_that_a_row_can_name(store: Store) -> None:
-    local = services(store)
-    local.methods = lambda: [*FakeServices().methods(), MethodInfo(AUTO, "Automatic", True, "")]
-    assert history_tab.table(local, MINE, {})["methods"] == [info.name for info in FakeServices().methods()]
-
-
 def test_what_a_visitor_downloaded_goes_with_that_visitor_alone(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -236,24 +228,6 @@ def test_what_a_visitor_downloaded_goes_with_that_visitor_alone(
     assert [path.exists() for path in (zipped, *csvs, *copies)] == [False, False, True, True] * 2
     history_tab.delete(services(store), MINE, {"session": OTHER})
     assert not any(path.exists() for path in (*csvs, *copies))
-
-
-@pytest.mark.parametrize(
-    ("metrics", "share"),
-    [
-        ({"guesses_right": 0.38, "acceptance_rate": 0.41, "accepted": 38.0, "proposed": 100.0}, 0.38),
-        ({"acceptance_rate": 0.41, "accepted": 38.0, "proposed": 100.0}, 0.38),  # of an early version
-        ({"guesses_right": None, "accepted": 0.0, "proposed": 0.0}, None),
-        ({}, None),
-    ],
-)
-def test_the_history_says_of_guesses_what_stands_below_the_answer(
-    store: Store, metrics: dict[str, Any], share: float | None
-) -> None:
-    one = asked(MINE, "four")
-    store.record_request(replace(one, generation=replace(one.generation, metrics=metrics)))
-    assert store.flush()
-    assert history_tab.table(services(store), MINE, {})["rows"][0]["guesses_right"] == share
 
 
 def test_the_history_says_what_the_form_of_an_answer_wrote(store: Store) -> None:

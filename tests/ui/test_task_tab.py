@@ -11,18 +11,15 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import plotly.graph_objects as go
 import pytest
 
 from omnidemo.core.config import GenerationConfig, Settings
-from omnidemo.core.tasks import TASKS
 from omnidemo.models.answer_forms import AnswerForms
 from omnidemo.models.load import open_source
 from omnidemo.pair.repeated_task import COLUMNS, Repeated
 from omnidemo.pair.replay import SameAnswer
 from omnidemo.serving.quotas import Refused
 from omnidemo.ui import task_rows
-from omnidemo.ui.figures.task_curve import LINES, task_curve
 from omnidemo.ui.running_answers import Running
 from omnidemo.ui.tabs import task_tab
 from tests.support.fakes import generation, script
@@ -46,12 +43,6 @@ def test_a_topic_teaches_the_line_of_the_chat_and_an_unknown_one_is_refused() ->
     assert task.messages("a") == [{"role": "user", "content": "a"}], "nothing but the prompt is asked"
     with pytest.raises(Refused, match="Unknown topic 'birds'"):
         task_rows.asked_task({"task": "topic", "topic": "birds"})
-
-
-def test_each_task_has_a_card_with_a_sentence() -> None:
-    cards = task_rows.cards()
-    assert [card["name"] for card in cards] == [*TASKS, "topic", "own"]
-    assert all(card["title"] and card["sentence"].endswith(".") for card in cards)
 
 
 def test_a_task_of_ones_own_is_read() -> None:
@@ -135,18 +126,6 @@ def test_rows_become_csv_with_the_same_numbers(tmp_path: Path) -> None:
     assert task_rows.write_rows(tmp_path / "none.csv", []) is None
     with pytest.raises(ValueError, match="no list of rows"):
         task_rows.write_rows(tmp_path / "none.csv", ["row"])
-
-
-def test_the_curve_has_three_lines_of_columns_and_two_gaps() -> None:
-    figure = json.loads(json.dumps(task_curve()))
-    go.Figure({"data": figure["data"], "layout": figure["layout"]})  # plotly takes it
-    lines = [trace["meta"]["column"] for trace in figure["data"] if "hovertemplate" in trace]
-    gaps = [trace["meta"]["below"] for trace in figure["data"] if trace.get("fill")]
-    assert set(lines) == set(LINES) <= set(COLUMNS) and lines[-1] == "tokens_per_round", "it is on top"
-    assert set(gaps) == set(LINES) - {"tokens_per_round"}
-    sizes = [figure["layout"]["font"]["size"]]
-    sizes += [figure["layout"][axis]["title"]["font"]["size"] for axis in ("xaxis", "yaxis")]
-    assert min(sizes) >= 12
 
 
 class FakeRepeats:
