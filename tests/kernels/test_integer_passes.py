@@ -141,7 +141,7 @@ def near_float32(path: Path, positions: int) -> None:
 
 @pytest.mark.smollm2
 def test_smollm2_says_what_it_says_in_float32(smollm2_file: Path) -> None:
-    near_float32(smollm2_file, WINDOW)
+    near_float32(smollm2_file, WINDOW // 2)
 
 
 @pytest.mark.long
