@@ -16,16 +16,16 @@ class LearningSettings(BaseSettings):
         "When the drafter trains: idle (no request is running), concurrent (beside requests), inline (at the"
         " end of each answer), off.")
     patience: float = Field(20.0, ge=0, le=1e6, description=
-        "Training `idle`: seconds for which answers without a pause hold an update up. Then the update runs"
-        " a quarter of the time.")
+        "Training `idle`: seconds for which unbroken answers hold up an update. Then it runs a quarter of the"
+        " time.")
     update_interval: int = Field(4, ge=1, le=1_000_000, description=
-        "Answers of a line after which it is updated.")
+        "Answers of a line between two updates.")
     steps_per_update: int = Field(12, ge=1, le=1_000_000, description=
-        "Optimiser steps of one update; fewer by default where the drafter has read this target.")
+        "Optimiser steps of an update; fewer by default for targets that the drafter was trained on.")
     batch_size: int = Field(8, ge=1, le=1024, description="Requests in one optimiser step.")
     learning_rate: float = Field(5e-4, gt=0, le=1, description=
-        "AdamW learning rate of a line's first updates; lower by default where the drafter has read this"
-        " target. Versions that are clearly better double it, up to 0.0005.")
+        "AdamW learning rate of a line's first updates; lower by default for targets that the drafter was"
+        " trained on. Clearly better versions double it, up to 0.0005.")
     schedule: Literal["constant", "cosine"] = Field("constant", description=
         "Learning rate over the steps of a line.")
     schedule_steps: int = Field(600, ge=1, le=100_000_000, description=
@@ -41,11 +41,11 @@ class LearningSettings(BaseSettings):
         " or kl (the approximate KL of equation 2).")
     ngram_weight: float = Field(0.2, ge=0, le=1000, description="λ: weight of the n-gram loss.")
     head: Literal["off", "joint", "interleaved"] = Field("interleaved", description=
-        "How the acceptance head is trained, where the draft policy is `head`.")
+        "Policy `head`: how the acceptance head is trained.")
     top_k_traces: int = Field(128, ge=1, le=65_536, description=
         "Target probabilities kept per answer position for training.")
     buffer_positions: Literal["all", "errors"] = Field("all", description=
-        "Learn from all positions, or from errors: those where the drafter was wrong.")
+        "Learn from all positions, or from errors of the drafter.")
     buffer_order: Literal["mixed", "newest", "informative", "uniform"] = Field("mixed", description=
         "Which answers an update draws: mixed (half new, half old), newest, informative (mostly the badly"
         " guessed) or uniform (any).")

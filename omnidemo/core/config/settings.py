@@ -54,117 +54,111 @@ class Settings(LearningSettings):
 
     # fmt: off
     target: str = Field(DEFAULT, description=
-        "Target model at start: auto, bundled name, Hub id, local folder, or a GGUF file by path or name;"
-        " auto is the first of Qwen2.5-Coder-1.5B-Instruct, SmolLM2-135M-Instruct and bundled/large that is"
-        " there and fits the memory.")
+        "Target at start: a model's name (docs/models.md); auto is the first of Qwen2.5-Coder-1.5B-Instruct,"
+        " SmolLM2-135M-Instruct and bundled/large that is there and fits the memory.")
     drafter: str = Field(DEFAULT, description=
-        "Drafter: auto, bundled name, Hub id or folder; auto is bundled/drafter for bundled targets, else"
-        " drafter-4.")
+        "Drafter: a model's name; auto is bundled/drafter for bundled targets, else drafter-4.")
     model_folders: str = Field("", description=
-        "Folders in which GGUF files are looked for too, with commas between.")
+        "More folders with GGUF files, separated by commas.")
     models: str = Field("", description=
-        "Folder of the models that OmniDemo fetches; empty: omnidemo/models in the user's cache folder.")
+        "Folder of fetched models; empty: omnidemo/models in the user's cache folder.")
     method: str = Field("ngram-exact", description="Decoding method at start.")
     device: str = Field("auto", description="auto, cpu, cuda, cuda:N or mps.")
     dtype: str = Field("auto", description=
         "auto, float32, bfloat16 or float16; auto is float32 on a CPU, the model's own elsewhere. On a CPU"
-        " the others round the weights; Llama, Qwen2 and Qwen3 shapes compute in float32 where there is"
-        " room.")
+        " the others round the weights, and Llama, Qwen2 and Qwen3 shapes still compute in float32 if there"
+        " is room.")
     backend: Literal["auto", "reference"] = Field("auto", description=
-        "What makes the rounds: reference is plain torch, one pass at a time; auto is compiled code on a CPU"
-        " and recorded passes on CUDA, where a model has them.")
+        "reference is plain torch, one pass at a time; auto is compiled code on a CPU and CUDA graphs on a"
+        " GPU, for models that have them.")
     compact: Literal["auto", "neither"] = Field("auto", description=
-        "Whether CPU passes read fewer bytes (Llama shapes): a drafter's weights are rounded to bfloat16, a"
-        " target's are read as its GGUF file packs them, else in bfloat16 where that is exact.")
+        "auto: CPU passes of Llama shapes read a drafter's weights rounded to bfloat16, a target's as its"
+        " GGUF file packs them, else in bfloat16 if that is exact; neither: float32.")
     arithmetic: Arithmetic = Field(ARITHMETIC, description=
-        "How a target on a CPU multiplies weights that its GGUF file packs: int8 reads them as they are"
-        " packed, with activations of eight bits, which moves its probabilities a little; float32 makes the"
-        " file's values of them, and takes four bytes for each weight and more time.")
+        "Products with a GGUF target's packed weights on a CPU: int8 keeps them packed and quantizes"
+        " activations, which moves probabilities a little; float32 dequantises, which takes four bytes a"
+        " weight and more time.")
     threads: int = Field(0, ge=0, le=MOST_THREADS, description=
-        "CPU threads of a forward pass; 0 picks the cores, up to 8, or by the model's size where torch"
-        " computes.")
+        "CPU threads of a forward pass; 0: the cores, up to 8, or by the model's size with torch.")
     draft_policy: Literal["auto", Policy] = Field("auto", description=
         "How long a draft gets: " + ", ".join(f"{name} ({words})" for name, (words, _) in POLICIES.items())
-        + "; auto is cost, and chance for a repeated task and where a visitor of the page wants every likely"
-        " guess.")
+        + "; auto is cost, and chance for a repeated task and with *Show every likely guess*.")
     draft_length: DraftLength = Field(4, description=
-        "Drafter tokens per round of the policy `fixed`; 0: nothing is guessed.")
+        "Policy `fixed`: drafter tokens per round; 0: plain decoding.")
     longest_draft: LongestDraft = Field(14, description=
-        "Most drafter tokens per round of the other policies.")
+        "Other policies: most drafter tokens per round.")
     confidence: Confidence = Field(0.4, description=
-        "Policy `confidence`: least probability that lets a draft go on.")
+        "Policy `confidence`: a draft ends below this probability.")
     gamma: Gamma = Field(0.7, description=
-        "Policy `head`: a draft ends when a rejection becomes likelier than this.")
+        "Policy `head`: a draft ends above this probability of a rejection.")
     copying: bool = Field(True, description=
-        "Whether drafts may also be copied from the chat and from earlier answers.")
+        "Draft from memory, too: the chat and earlier answers.")
     copy_mb: int = Field(4, ge=0, le=1024, description=
-        "Most memory of the earlier answers that a line, or a visitor, copies from. What followed short"
-        " contexts in them takes up to 4 times as much beside it, a visitor's half as much, and 32 times as"
-        " much in all lines together.")
+        "Most memory of the earlier answers that a line, or a visitor, copies from. Their continuations take"
+        " up to 4 times as much, a visitor's half as much, all lines' together 32 times as much.")
     max_new_tokens: Tokens = Field(256, description="Longest answer, in target tokens.")
 
     storage: Path = Field(Path("storage"), description="Folder of the database and the adapters.")
     database_url: str = Field("", description=
-        "Database: SQLite inside the storage folder, or an URL such as postgresql://user@host/name.")
+        "URL of a database such as postgresql://user@host/name; empty: SQLite in the storage folder.")
     backup: str = Field("", description=
-        "Folder outside the storage that receives a copy of the SQLite database and adapters, such as /data"
-        " on a Space.")
+        "Folder outside the storage for copies of the SQLite database and adapters, such as /data on a"
+        " Space.")
     keep_text: bool = Field(True, description=
-        "Store prompts and answers in the history; false: figures alone (sessions can opt out of either by"
-        " themselves).")
+        "Store prompts and answers in the history; false: figures alone. A session can opt out of either.")
     adapters_kept: int = Field(20, ge=1, le=10_000, description=
-        "Adapter versions kept on disk per line; older files are pruned.")
+        "Adapter versions kept on disk per line.")
     cache_size: int = Field(20_000, ge=0, le=10_000_000, description=
         "Most n-grams kept per pair; 0 switches merging off.")
     cache_policy: Literal["lfu", "lru"] = Field("lfu", description="Which n-gram leaves a full cache first.")
     conversations_mb: int = Field(1024, ge=0, le=1_048_576, description=
         "Most memory of a pair's idle conversations, at most 8 of them; the newest always stays.")
     warm_start: bool = Field(False, description=
-        "Fill the n-gram cache with every spellable target token at a load that finds it empty.")
+        "Fill an empty n-gram cache at load with every target token that can be spelled.")
 
     domain: str = Field("default", description=
         "Adapter line that answers use and teach; auto chooses one by the prompt.")
     lines_in_memory: int = Field(4, ge=1, le=32, description=
-        "Adapter lines of a pair kept in memory; the others wait on disk.")
+        "Adapter lines of a pair kept in memory.")
 
     measure_speed: bool = Field(True, description=
-        "While no request is running, measure how much faster guessing made the newest answer.")
+        "Measure how much faster guessing made the newest answer, while no request is running.")
     host: str = Field("127.0.0.1", description=
-        "Address the app listens on; 0.0.0.0 for every interface, :: for every one by IPv6.")
+        "Address the app listens on; 0.0.0.0 or :: (IPv6) for every interface.")
     port: int = Field(7860, ge=0, le=65_535, description="Port of the app; 0 picks a free one.")
     share: bool = Field(False, description="Ask Gradio for a public link.")
-    auth: str = Field("", description="user:password that the app asks for; empty: none.")
+    auth: str = Field("", description="user:password that the app asks for.")
     queue_size: int = Field(32, ge=1, le=10_000, description=
-        "Most requests that wait, on the page and at the endpoint each; more get a clear refusal.")
+        "Most requests that wait, on the page and at the endpoint each; more are refused.")
     public: Literal["auto", "true", "false"] = Field("auto", description=
-        "Whether strangers may come; auto: on a Space, shared, or reached by another way than this"
-        " machine's loopback.")
+        "Whether strangers may come; auto: on a Space, shared, or reached by more than the loopback"
+        " (docs/spaces.md).")
     allowed_hosts: str = Field("", description=
-        "Names beside localhost by which the app may be reached, with commas between.")
+        "Names besides localhost by which the app may be reached, separated by commas.")
     operator_key: str = Field("", repr=False, description=
-        "Password for what concerns everybody in a public app; empty: nobody may do it.")
+        "Password of a public app's operator; empty: there is none.")
     api_keys: str = Field("", repr=False, description=
-        "Keys of the endpoint, with commas between; empty: this machine only, and nobody in a public app"
-        " or one with a password.")
+        "Keys of the endpoint, separated by commas; empty: this machine only, nobody in a public app or one"
+        " with a password.")
     api_origins: str = Field("", description=
-        "Origins of desktop programs and browser extensions that may call the endpoint, with commas between,"
+        "Origins of desktop programs and browser extensions that may call the endpoint, separated by commas,"
         " such as app://obsidian.md.")
     upload_mb: int = Field(20, ge=1, description="Largest file that may be uploaded.")
-    visitor_requests: int = Field(600, ge=1, description="Public: answers for one visitor in an hour.")
-    visitor_tokens: int = Field(150_000, ge=1, description="Public: tokens for one visitor in an hour.")
+    visitor_requests: int = Field(600, ge=1, description="Answers for one visitor in an hour.")
+    visitor_tokens: int = Field(150_000, ge=1, description="Tokens for one visitor in an hour.")
     visitor_rows: int = Field(200, ge=1, description=
-        "Public: requests in a visitor's history; older ones are deleted.")
-    visitor_hours: float = Field(24.0, gt=0, description="Public: hours that a visitor's history is kept.")
+        "Requests in a visitor's history; older ones are deleted.")
+    visitor_hours: float = Field(24.0, gt=0, description="Hours that a visitor's history is kept.")
     visitor_minutes: float = Field(60.0, gt=0, description=
-        "Public: minutes unused after which a visitor's adapter and n-grams go.")
+        "Minutes unused after which a visitor's adapter and n-grams go.")
     visitor_lines: int = Field(32, ge=1, description=
-        "Public: visitors with an adapter of their own; of more, the one unused for longest goes.")
+        "Most visitors with an adapter of their own; the one unused for longest goes.")
     public_requests: int = Field(6000, ge=1, description=
-        "Public: answers for all visitors together in an hour.")
+        "Answers for all visitors together in an hour.")
     public_tokens: int = Field(1_500_000, ge=1, description=
-        "Public: tokens for all visitors together in an hour.")
+        "Tokens for all visitors together in an hour.")
     public_rows: int = Field(5000, ge=1, description=
-        "Public: requests in the history of all visitors together.")
+        "Requests in the history of all visitors together.")
     trust_hub: bool = Field(True, description=
         "Allow downloads of models (safetensors and GGUF only, no remote code).")
     # fmt: on
