@@ -88,7 +88,7 @@ SOURCES: dict[str, str] = {
 
 TRAINER: dict[str, str] = {
     "idle": "collecting", "waiting": "about to learn", "training": "learning now", "paused": "paused",
-    "off": "off", "failed": "stopped by an error",
+    "off": "off", "failed": "the last update failed",
 }  # fmt: skip
 
 LIKELY = "Show every likely guess"
