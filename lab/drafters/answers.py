@@ -14,7 +14,7 @@ from pathlib import Path
 from lab.drafters.prompt_sets import Prompt, in_turns
 from lab.drafters.shards import done, save
 from lab.drafters.training.pause import hold
-from omnidemo.backends.batched_writer import LOOPS, Answer, BatchedWriter, Order, order_of
+from omnidemo.backends.batched_writer import LOOPS, BatchedWriter, Order, WrittenAnswer, order_of
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.core.config import Manner
 from omnidemo.models.chat_template import Speller
@@ -91,7 +91,7 @@ def write_answers(
         "target": name, "prompts": source, "commit": revision, "manner": asdict(manner),
         "seed": "crc32 of set/id", "length": wanted.length, "labels": wanted.labels,
     }  # fmt: skip
-    pending: list[Answer] = []
+    pending: list[WrittenAnswer] = []
     began = time.monotonic(), time.process_time()
     try:
         for answer in writer.write(work(sets, spell, finished, manner, wanted)):

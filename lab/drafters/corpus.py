@@ -11,7 +11,7 @@ from lab.drafters.prompt_sets import everything, training
 from lab.drafters.rows import Chat, chat_of
 from lab.drafters.shards import read_shards
 from lab.drafters.spelling import Spelling
-from omnidemo.backends.batched_writer import Answer
+from omnidemo.backends.batched_writer import WrittenAnswer
 from omnidemo.models.chat_template import Speller
 from omnidemo.models.load import open_source
 from omnidemo.vocabulary.vocabulary import Vocabulary
@@ -42,7 +42,7 @@ def human_texts(folder: Path) -> Iterator[tuple[str, str, str]]:
             yield name, prompt.text, prompt.answer.replace("\t", "    ").replace("\r", "")
 
 
-def read_answers(shards: Path, name: str, place: str, prompts: Path) -> Iterator[Answer]:
+def read_answers(shards: Path, name: str, place: str, prompts: Path) -> Iterator[WrittenAnswer]:
     """The answers of a target, a model by any of its names, to prompts of a folder."""
     tokenizer, vocabulary = tokenizer_of(place)
     speller, texts = Speller(tokenizer, vocabulary), everything(prompts)
@@ -55,11 +55,11 @@ def read_answers(shards: Path, name: str, place: str, prompts: Path) -> Iterator
 
 def as_answers(
     folder: Path, spell: Callable[[str], list[int]], encode: Callable[[str], list[int]], end: int
-) -> Iterator[Answer]:
+) -> Iterator[WrittenAnswer]:
     """The same in a target's ids."""
     for number, (name, prompt, answer) in enumerate(human_texts(folder)):
         ids = [*encode(answer), end] if answer else []
-        yield Answer(name, str(number), 0.0, "end", spell(prompt), ids)
+        yield WrittenAnswer(name, str(number), 0.0, "end", spell(prompt), ids)
 
 
 def answer_texts(targets: Mapping[str, str], shards: Path, prompts: Path) -> Iterator[str]:
@@ -98,7 +98,7 @@ def chats(
     return found, int(tokenizer.pad_token_id)
 
 
-def few(answers: Iterable[Answer], most: int) -> Iterator[Answer]:
+def few(answers: Iterable[WrittenAnswer], most: int) -> Iterator[WrittenAnswer]:
     """The first `most` greedy answers of each set, and as many drawn ones."""
     seen: Counter[tuple[str, bool]] = Counter()
     for answer in answers:

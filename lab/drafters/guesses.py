@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from transformers import AutoModelForCausalLM
 
 from lab.drafters.spelling import Spelling
-from omnidemo.backends.batched_writer import Answer
+from omnidemo.backends.batched_writer import WrittenAnswer
 from omnidemo.core.records import Trace
 from omnidemo.decoding.tracing import labelled_trace
 from omnidemo.learning.distill.losses import Positions, positions, spelled
@@ -28,7 +28,7 @@ class Guesses:
     the target's most probable one; `right`, whether they, after the answer's repetition penalty, spell what
     was written; `sure`, the probability that the drafter gives to them."""
 
-    answer: Answer
+    answer: WrittenAnswer
     lengths: NDArray[np.int32]
     agreed: NDArray[np.float64]
     same: NDArray[np.float64]
@@ -42,7 +42,7 @@ def load_drafter(name: str) -> Any:
     return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
 
 
-def trace_of(answer: Answer, spelling: Spelling) -> tuple[Trace, int] | None:
+def trace_of(answer: WrittenAnswer, spelling: Spelling) -> tuple[Trace, int] | None:
     """The trace that an answer would have left behind, and how many of its drafter ids are the prompt's; None
     for one that the drafter cannot spell."""
     assert answer.labels is not None and answer.probs is not None
@@ -52,7 +52,7 @@ def trace_of(answer: Answer, spelling: Spelling) -> tuple[Trace, int] | None:
 
 
 @torch.inference_mode()
-def guess(model: Any, answer: Answer, spelling: Spelling) -> Guesses | None:
+def guess(model: Any, answer: WrittenAnswer, spelling: Spelling) -> Guesses | None:
     """`model` is one of `transformers`."""
     found = trace_of(answer, spelling)
     if found is None:

@@ -10,7 +10,7 @@ from lab.drafters.corpus import few, read_answers, vocabulary_of
 from lab.drafters.guesses import Guesses, guess, load_drafter
 from lab.drafters.score import agreement_table, change_table, speed_table
 from lab.drafters.spelling import Spelling
-from omnidemo.backends.batched_writer import Answer
+from omnidemo.backends.batched_writer import WrittenAnswer
 from omnidemo.vocabulary.vocabulary import Vocabulary
 
 
@@ -43,7 +43,7 @@ def score_all(
             report(f"\n{drafter} beside {drafters[0]} for {name}: changes ± standard errors\n\n{changes}")
 
 
-def guesses_of(drafter: str, target: Vocabulary, answers: Sequence[Answer]) -> list[Guesses]:
+def guesses_of(drafter: str, target: Vocabulary, answers: Sequence[WrittenAnswer]) -> list[Guesses]:
     """Of a drafter along a target's answers; without those that it cannot spell."""
     model = load_drafter(drafter)
     spelling = Spelling(target, vocabulary_of(drafter))

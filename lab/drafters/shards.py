@@ -14,7 +14,7 @@ from zipfile import ZIP_LZMA, ZipFile
 
 import numpy as np
 
-from omnidemo.backends.batched_writer import Answer, order_of
+from omnidemo.backends.batched_writer import WrittenAnswer, order_of
 
 Prompts = Callable[[str, str], list[int]]  # from set and id to a prompt's ids
 WHOLE = 255  # a probability of 1
@@ -24,7 +24,7 @@ def hash_of(ids: Sequence[int]) -> int:
     return zlib.crc32(np.array(ids, np.uint32).tobytes())
 
 
-def save(folder: Path, facts: Mapping[str, Any], answers: Sequence[Answer]) -> Path:
+def save(folder: Path, facts: Mapping[str, Any], answers: Sequence[WrittenAnswer]) -> Path:
     """Write a new file. `facts`: how the answers were made."""
     labels, probs = (np.concatenate([getattr(one, name) for one in answers]) for name in ("labels", "probs"))
     ids, there = np.concatenate([one.ids for one in answers]), labels >= 0
@@ -70,7 +70,7 @@ def done(folder: Path) -> dict[str, int]:
     return {order_of(name, prompt, heat): tokens for name, prompt, _, tokens, _, heat, _ in heads}
 
 
-def read_shards(folder: Path, target: str, prompts: Prompts) -> Iterator[Answer]:
+def read_shards(folder: Path, target: str, prompts: Prompts) -> Iterator[WrittenAnswer]:
     """A target's answers, out of all files in a folder and those below it. ValueError for a prompt that is
     another one than was answered."""
     for path in sorted(folder.rglob("*.npz")):
@@ -94,7 +94,7 @@ def read_shards(folder: Path, target: str, prompts: Prompts) -> Iterator[Answer]
                     f"{path.name} answers another prompt {name}/{prompt} than the prompt files have; take "
                     f"those of {facts['prompts']!r}"
                 )
-            yield Answer(
+            yield WrittenAnswer(
                 name, prompt, heat, reason, ids, written[here].tolist(), labels[here], probs[here], penalty
             )
             at += tokens

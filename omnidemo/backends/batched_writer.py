@@ -43,7 +43,7 @@ class Order:
 
 
 @dataclass(slots=True)
-class Answer:
+class WrittenAnswer:
     """What was written to the prompt `id` of a set. `labels` [tokens, K] are the most probable tokens at each
     place, `probs` their probabilities at temperature 1; −1 and 0 where there are fewer. Without labels it is
     a text that people wrote. `reason`: end, length or loop."""
@@ -114,7 +114,7 @@ class BatchedWriter:
         self.slots: list[_Row | None] = [None] * rows
         runner.extend_rope(capacity)
 
-    def write(self, orders: Iterable[tuple[list[int], list[Order]]]) -> Iterator[Answer]:
+    def write(self, orders: Iterable[tuple[list[int], list[Order]]]) -> Iterator[WrittenAnswer]:
         """The answers to prompts' ids, each prompt with its orders, in the order in which they end. Too long
         prompts are left out."""
         source, waiting = iter(orders), deque[_Waiting]()
@@ -201,11 +201,11 @@ class BatchedWriter:
         row.probs.append(np.exp(logits[found] - high) / mass)
 
 
-def _answer(row: _Row, reason: str, most: int) -> Answer:
+def _answer(row: _Row, reason: str, most: int) -> WrittenAnswer:
     order, there = row.order, np.arange(most) < np.array([len(one) for one in row.labels])[:, None]
     labels, probs = np.full(there.shape, -1, np.int32), np.zeros(there.shape, np.float32)
     labels[there], probs[there] = np.concatenate(row.labels), np.concatenate(row.probs)
-    return Answer(
+    return WrittenAnswer(
         order.set, order.id, order.temperature, reason, row.prompt, row.ids, labels, probs, order.penalty
     )
 

@@ -26,7 +26,7 @@ from omnidemo.backends.cuda_graphs import CudaGraphs, GraphCache, Outputs
 from omnidemo.backends.kv_buffers import KVBufferPool
 from omnidemo.backends.packed_forms import PackedMatrix
 from omnidemo.backends.runner import check_ids, overwrite_named
-from omnidemo.backends.weight_arena import ROWS, Whole
+from omnidemo.backends.weight_arena import ROWS, ModelWeights
 from omnidemo.core.resources import free_memory, usable_cores
 from omnidemo.decoding.backend import Pass
 from omnidemo.decoding.rollout import Rollout, RolloutRequest
@@ -83,7 +83,7 @@ class FusedLlama:
         self.head_dim = int(getattr(config, "head_dim", None) or config.hidden_size // self.heads)
         self.inner = int(config.intermediate_size)
         self.eps = float(config.rms_norm_eps)
-        self._whole = Whole.of(model) if packed is None else None
+        self._whole = ModelWeights.of(model) if packed is None else None
         self.rows, self.width = map(int, model.lm_head.weight.shape)
         self.tied = model.lm_head.weight is model.model.embed_tokens.weight
         self.depth = len(model.model.layers)
@@ -99,7 +99,7 @@ class FusedLlama:
         self.kv_pool = KVBufferPool(self.device)
 
     @property
-    def whole(self) -> Whole:
+    def whole(self) -> ModelWeights:
         """The weights in torch's form, which packed ones do not have."""
         assert self._whole is not None
         return self._whole

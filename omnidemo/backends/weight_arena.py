@@ -74,7 +74,7 @@ class Layer:
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
+class ModelWeights:
     """The weights in torch's form. The parameters of `model` are views of them, by name in `named`."""
 
     layers: list[Layer]
@@ -85,7 +85,7 @@ class Whole:
     named: dict[str, Tensor]
 
     @classmethod
-    def of(cls, model: Any) -> Whole:
+    def of(cls, model: Any) -> ModelWeights:
         """Join the weights of a model into the matrices that a pass reads."""
         parameters, layers = list(model.parameters()), model.model.layers
         on_cpu = model.device.type == "cpu" and model.dtype == torch.float32

@@ -35,7 +35,7 @@ ENOUGH = 16  # rounds that turn a guess into a measurement
 KEPT = 15  # newest times of each kind for `taken`
 
 
-class Timed(NamedTuple):
+class RoundTimes(NamedTuple):
     """The times of a round. `rows`: of the target's pass; `draft`: seconds of drafting `drafted` tokens;
     `seconds`: of the whole round; `positions`: ids that the target had read."""
 
@@ -60,7 +60,7 @@ class PriceList:
     at: float | None = None  # UNIX time of the newest measurement or round; None: a guess
     heard: int = 0  # rounds that have corrected it
 
-    _new: list[Timed] | None = None
+    _new: list[RoundTimes] | None = None
     _kept: dict[tuple[int, bool], list[float]] | None = None
 
     @classmethod
@@ -101,7 +101,7 @@ class PriceList:
         made.passes, made._new, made._kept = dict(self.passes), None, None
         return made
 
-    def note(self, round: Timed, at: float | None = None) -> None:
+    def note(self, round: RoundTimes, at: float | None = None) -> None:
         """Note a round's times for the next `settle`. `at`: the UNIX time."""
         if not 0.0 < round.seconds < math.inf:
             return
@@ -125,7 +125,7 @@ class PriceList:
         if len(new) < FEW:
             return
         self._new, first = None, self.price(1)
-        passes, drafts = dict[int, list[Timed]](), dict[int, list[Timed]]()
+        passes, drafts = dict[int, list[RoundTimes]](), dict[int, list[RoundTimes]]()
         for one in new:
             passes.setdefault(one.rows, []).append(one)
             drafts.setdefault(one.drafted, []).append(one)
@@ -148,7 +148,7 @@ class PriceList:
         self.beside, self.step = beside * self.beside, step * self.step
         self.heard += len(new)
 
-    def plain_beside(self, rounds: Sequence[Timed]) -> float | None:
+    def plain_beside(self, rounds: Sequence[RoundTimes]) -> float | None:
         """Seconds of a plain round at the pace of these rounds; None without measurements."""
         if not self.known:
             return None

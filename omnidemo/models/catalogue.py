@@ -31,7 +31,7 @@ LARGEST_DRAFTER = 2e9  # parameters of a GGUF file that is offered as a drafter
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadingLimits:
     """The conversation that a model was made for: most turns (a question and its answer), and most tokens of
     prompt. None: what its window holds. `system`: the system prompt of a conversation that has none."""
 
@@ -61,10 +61,10 @@ class ModelCard:
     conversation_bytes: int = 0
 
 
-def reading(name: str) -> Reading:
+def reading(name: str) -> ReadingLimits:
     """The catalogue's entry for a model; models without one keep the whole conversation."""
     entry = entry_of(name)
-    return Reading(entry.get("turns"), entry.get("tokens"), entry.get("system", ""))
+    return ReadingLimits(entry.get("turns"), entry.get("tokens"), entry.get("system", ""))
 
 
 def credits_of(name: str) -> dict[str, str]:

@@ -16,7 +16,7 @@ from omnidemo.core.records import Round
 from omnidemo.decoding.cost_model import CostModel
 from omnidemo.decoding.draft_policy import Head
 from omnidemo.decoding.method import Method
-from omnidemo.decoding.price_list import Timed
+from omnidemo.decoding.price_list import RoundTimes
 from omnidemo.models.adapters.acceptance_head import NumpyHead
 
 
@@ -67,9 +67,11 @@ class DraftingLine:
         return "on" if pays or asked.draft_policy != "cost" else "alone"
 
 
-def timed(done: Round, positions: int = 0) -> Timed:
+def timed(done: Round, positions: int = 0) -> RoundTimes:
     """A round's times for the price list."""
-    return Timed(done.proposed + 1, done.drafted, done.seconds["draft"], done.seconds["total"], positions)
+    return RoundTimes(
+        done.proposed + 1, done.drafted, done.seconds["draft"], done.seconds["total"], positions
+    )
 
 
 def digest_of(*named: Mapping[str, Tensor]) -> str:

@@ -11,7 +11,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-class Stopped(Exception):
+class LaneStopped(Exception):
     """A lane was stopped before it was done."""
 
 

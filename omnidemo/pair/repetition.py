@@ -16,7 +16,7 @@ from omnidemo.decoding.methods import BASELINE
 from omnidemo.decoding.state import DecodingState
 from omnidemo.pair.answer_plan import Beginning, plan_answer
 from omnidemo.pair.drafting_line import timed
-from omnidemo.pair.in_turns import Budget, Stopped, middle, passes_of, spread
+from omnidemo.pair.in_turns import Budget, LaneStopped, middle, passes_of, spread
 from omnidemo.pair.ngram_memory import remember
 from omnidemo.pair.pair import Pair
 
@@ -73,7 +73,7 @@ class Repetition:
             for state in states:
                 self._read(state)
             passes = passes_of(lanes, BUDGET, clock, self._unsteady)
-        except Stopped:
+        except LaneStopped:
             return None
         finally:
             with self._pair._lock:
@@ -92,17 +92,17 @@ class Repetition:
         return high > STEADY * low
 
     def _read(self, state: DecodingState) -> None:
-        """Read what stands before the stretch in small parts. Raises Stopped."""
+        """Read what stands before the stretch in small parts. Raises LaneStopped."""
         for end in range(READ, len(self._start), READ):
             if self._stopped():
-                raise Stopped
+                raise LaneStopped
             with self._pair._lock:
                 state.target.start(self._start[:end])
 
     def _written(self, state: DecodingState, guess: bool) -> list[Round]:
         """The rounds of one lane, written as a whole. Lanes that alternated every few tokens would make plain
         rounds slower and drafts faster, because the drafter has just used the processor's cache. Raises
-        Stopped and NoFigure."""
+        LaneStopped and NoFigure."""
         pair, before, start = self._pair, self._before, self._start
         how = {"max_new_tokens": self._tokens} | ({} if guess else {"method": BASELINE})
         asked = self._asked.model_copy(update=how)
@@ -137,7 +137,7 @@ class Repetition:
                     line.note(done, len(state.target.ids))
                     if asked.learn and ngrams is not shared:
                         remember(ngrams, done)
-        raise Stopped
+        raise LaneStopped
 
 
 def tokens_within(seconds: float, answer: Generation, plain: float | None = None) -> int:

@@ -14,7 +14,7 @@ from typing import Any
 from omnidemo.core.config import DRAFTING, GenerationConfig
 from omnidemo.core.records import Generation, Prompt
 from omnidemo.decoding.methods import BASELINE, METHODS, make_method
-from omnidemo.pair.in_turns import Budget, Stopped, in_turns, passes_of
+from omnidemo.pair.in_turns import Budget, LaneStopped, in_turns, passes_of
 from omnidemo.pair.pair import Pair
 from omnidemo.pair.prompt_reader import TooLong
 
@@ -97,7 +97,7 @@ def compare(
             yield from _compared(pair, lanes, index, asked, runs, warm)
             if time.monotonic() > until:
                 return
-    except Stopped:
+    except LaneStopped:
         return
 
 
@@ -124,7 +124,7 @@ def _alone(lanes: _Lanes, name: str, prompt: Prompt) -> Generation:
             if time.monotonic() > until:
                 raise RuntimeError("Others are being answered right now; try again in a moment.")
             time.sleep(LOOK_SECONDS)
-        with suppress(Stopped):
+        with suppress(LaneStopped):
             lanes.run(name, prompt, max_new_tokens=WARM_UP)
             return lanes.run(name, prompt)
     raise RuntimeError(
@@ -190,7 +190,7 @@ class _Lanes:
     def answers(
         self, index: int, prompt: Prompt, runs: int
     ) -> Iterator[tuple[int, str, Generation, Generation | None]]:
-        """(run, lane, answer, the baseline's answer in that run). Raises Stopped."""
+        """(run, lane, answer, the baseline's answer in that run). Raises LaneStopped."""
         lanes = {name: partial(self.run, name, prompt) for name in self.names}
         waiting, baselines = dict[str, Generation](), dict[int, Generation]()
         for run, name, made in in_turns(lanes, Budget(runs), time.monotonic, index):
@@ -203,11 +203,11 @@ class _Lanes:
                 waiting.clear()
 
     def run(self, name: str, prompt: Prompt, **changed: Any) -> Generation:
-        """An answer of a lane. Raises Stopped."""
+        """An answer of a lane. Raises LaneStopped."""
         method, line = self._lanes[name]
         made = self.pair.generate(prompt, method=method, domain=line, **self._options | changed)
         if made.finish_reason == "cancelled":
-            raise Stopped
+            raise LaneStopped
         return made
 
     def against(self, made: Generation, baseline: Generation | None) -> tuple[bool | None, float | None]:

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from omnidemo.models.catalogue import Reading
+from omnidemo.models.catalogue import ReadingLimits
 from omnidemo.pair.pair import Pair
 from omnidemo.pair.prompt_reader import TooLong
 
@@ -23,7 +23,7 @@ class Window:
 
 
 def newest(
-    pair: Pair, messages: Sequence[Message], reading: Reading, max_new_tokens: int,
+    pair: Pair, messages: Sequence[Message], reading: ReadingLimits, max_new_tokens: int,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Window:  # fmt: skip
     """The newest exchanges of a chat, as many as the target was made for and as leave space for an answer; at

@@ -15,7 +15,7 @@ from omnidemo.backends import choice
 from omnidemo.backends.choice import conditions_of
 from omnidemo.core.config import Settings
 from omnidemo.learning.lines.trainer_pool import TrainerPool, Trainers
-from omnidemo.models.fetching.fetch_job import Stopped
+from omnidemo.models.fetching.fetch_job import FetchStopped
 from omnidemo.models.model_files import TooLarge
 from omnidemo.models.names import known_settings, resolve, with_files
 from omnidemo.models.weights_digest import weights_digest
@@ -198,7 +198,7 @@ class PairPool:
             try:
                 if not self._load_into(place):
                     return
-            except Stopped:
+            except FetchStopped:
                 place.state = replace(place.state, stage="absent", fraction=0.0, detail=STOPPED)
                 return
             except Exception as error:  # a folder can cause any error: the page shows it, the app goes on
@@ -254,13 +254,13 @@ class PairPool:
         return True
 
     def _reporter(self, place: _Place) -> StageReport:
-        """The function that notes the progress of a place; it raises `Stopped` after `stop`."""
+        """The function that notes the progress of a place; it raises `FetchStopped` after `stop`."""
         names, said = (place.state.target, place.state.drafter), monotonic()
 
         def report(stage: str, fraction: float, detail: str) -> None:
             nonlocal said
             if place.stop:
-                raise Stopped(STOPPED)
+                raise FetchStopped(STOPPED)
             if stage != place.state.stage or monotonic() - said >= LOG_SECONDS:
                 said = monotonic()
                 log.info("loading %s with %s, %.0f %%: %s", *names, 100 * fraction, detail or stage)

@@ -17,7 +17,7 @@ MILLISECONDS = {
 }
 
 
-class Words(TypeDecorator[str]):
+class CleanText(TypeDecorator[str]):
     """Text for every database, in rows and in comparisons: lone surrogates and NUL become `?`. Only SQLite
     gets lengths, which it does not enforce."""
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from omnidemo.storage.postgres import Words
+from omnidemo.storage.postgres import CleanText
 
 METADATA = sa.MetaData()  # must equal what the migrations build (a test compares them)
 
 
-class Whole(sa.TypeDecorator[int]):
+class PlainInteger(sa.TypeDecorator[int]):
     """A whole number, also from numpy's scalars."""
 
     impl = sa.Integer
@@ -25,7 +25,7 @@ class Whole(sa.TypeDecorator[int]):
         return None if value is None else int(value)
 
 
-class Measured(sa.TypeDecorator[float]):
+class FiniteFloat(sa.TypeDecorator[float]):
     """A measurement; NaN and infinity become NULL."""
 
     impl = sa.Float
@@ -36,15 +36,15 @@ class Measured(sa.TypeDecorator[float]):
 
 
 def _whole(*names: str, key: bool = False) -> list[sa.Column[int]]:
-    return [sa.Column(name, Whole, primary_key=key, nullable=False) for name in names]
+    return [sa.Column(name, PlainInteger, primary_key=key, nullable=False) for name in names]
 
 
 def _measured(*names: str) -> list[sa.Column[float]]:
-    return [sa.Column(name, Measured) for name in names]
+    return [sa.Column(name, FiniteFloat) for name in names]
 
 
 def _words(length: int | None, *names: str, key: bool = False, null: bool = False) -> list[sa.Column[str]]:
-    return [sa.Column(name, Words(length), primary_key=key, nullable=null) for name in names]
+    return [sa.Column(name, CleanText(length), primary_key=key, nullable=null) for name in names]
 
 
 def _flags(*names: str) -> list[sa.Column[bool]]:
@@ -54,7 +54,8 @@ def _flags(*names: str) -> list[sa.Column[bool]]:
 def _copies() -> list[sa.Column[int]]:
     """Proposed and accepted copied tokens; 0 in rows of older versions."""
     return [
-        sa.Column(name, Whole, nullable=False, server_default="0") for name in ("copies_proposed", "copied")
+        sa.Column(name, PlainInteger, nullable=False, server_default="0")
+        for name in ("copies_proposed", "copied")
     ]
 
 

@@ -20,7 +20,7 @@ OPTIONS = {"method", "max_new_tokens", "seed", *SAMPLING, *shown_by("page")} - {
 Text = Annotated[str, AfterValidator(check_text)]
 
 
-class Question(BaseModel):
+class ChatRequest(BaseModel):
     """A question of the page; a field that is missing has its default. `target`, `drafter` and the method of
     `options` are those of the settings where they are empty. `system`: None for the target's. `line`: a topic
     line. `likely`: guess wherever a guess is likely to be right (`Settings.policy`). `ahead`: show drafts
@@ -44,7 +44,7 @@ class Question(BaseModel):
     options: dict[str, Any] = {}
 
     @classmethod
-    def of(cls, given: Any) -> Question:
+    def of(cls, given: Any) -> ChatRequest:
         """The question that was sent. ValueError, one sentence, for what is none."""
         if not isinstance(given, Mapping):
             raise ValueError("A question is one object of names and values. Reload the page.")

@@ -22,7 +22,7 @@ from omnidemo.decoding.backend import Pass
 from omnidemo.decoding.methods import METHODS, fitting
 from omnidemo.models.load import LanguageModel, load_model
 from omnidemo.serving.measuring import mismatch
-from omnidemo.serving.measuring.mismatch import Report, differing
+from omnidemo.serving.measuring.mismatch import BackendReport, differing
 from omnidemo.serving.pair_loading import build_measured_pair
 from tests.support.cli import Cli, refused
 from tests.support.gguf_files import tiny_model, write_gguf
@@ -119,7 +119,7 @@ def test_a_row_that_depends_on_its_company_is_told(tmp_path: Path, monkeypatch: 
         return found
 
     monkeypatch.setattr(FusedCache, "forward", wrong)
-    report = Report("cpu", 1, 1, company=differing(runner, [5, 6, 7]))
+    report = BackendReport("cpu", 1, 1, company=differing(runner, [5, 6, 7]))
     assert not report.passed and report.lines()[-1].endswith("in int8: 2 numbers differ.")
 
 
@@ -204,7 +204,7 @@ def test_a_fault_at_one_place_is_found_at_that_place(names: tuple[str, str]) -> 
     )
     shorter = mismatch.parting(pair, case, right, made(right.token_ids[:9]))
     assert shorter is not None and shorter.position == 9 and shorter.got is None and shorter.logits is None
-    assert "nothing: its answer has ended" in mismatch.Report("cpu", 1, 24, 1, shorter).lines()[-2]
+    assert "nothing: its answer has ended" in mismatch.BackendReport("cpu", 1, 24, 1, shorter).lines()[-2]
 
 
 def test_above_temperature_0_a_gap_is_one_of_scores_with_noise(names: tuple[str, str]) -> None:
@@ -218,7 +218,7 @@ def test_above_temperature_0_a_gap_is_one_of_scores_with_noise(names: tuple[str,
             found = mismatch.parting(pair, case, right, made(wrong))
             # the token that was drawn has the highest score
             assert found is not None and found.gap is not None and found.gap > 0
-    assert "3 part at a near-tie" in mismatch.Report("cpu", 9, 90, near_ties=3).lines()[0]
+    assert "3 part at a near-tie" in mismatch.BackendReport("cpu", 9, 90, near_ties=3).lines()[0]
 
 
 def made(ids: Any) -> Generation:

@@ -12,7 +12,7 @@ from omnidemo.learning.distill.evaluation import (
     EVIDENCE_DECAY,
     UNSEEN,
     Evaluation,
-    Measured,
+    PairedAcceptance,
     difference,
     effect,
     verdict_of_both,
@@ -23,11 +23,11 @@ from omnidemo.learning.distill.worker import paced, plan_of
 from tests.support.learning import make_trace
 
 
-def measured(change: float, answers: int = EARLIER, positions: int = 400) -> list[Measured]:
+def measured(change: float, answers: int = EARLIER, positions: int = 400) -> list[PairedAcceptance]:
     """A version that guesses better by `change`, with noise of a mean of 0."""
     noise = np.random.default_rng(3).normal(0, 0.1, positions)
     trusted = np.full(positions, 0.5)
-    return [Measured(trusted + change + noise - noise.mean(), trusted, answers)]
+    return [PairedAcceptance(trusted + change + noise - noise.mean(), trusted, answers)]
 
 
 @pytest.mark.parametrize(
@@ -54,9 +54,9 @@ def test_without_earlier_answers_the_new_ones_decide() -> None:
 def test_evidence_is_the_paired_mean_and_its_standard_error() -> None:
     draw = np.random.default_rng(0)
     tried, trusted = draw.random(200), draw.random(200)
-    evidence = [Measured(tried[:120], trusted[:120], 3)]
+    evidence = [PairedAcceptance(tried[:120], trusted[:120], 3)]
     assert verdict_on(evidence, 1.0) == "open"  # three answers are too few, whatever they say
-    evidence.append(Measured(tried[120:], trusted[120:], 3))
+    evidence.append(PairedAcceptance(tried[120:], trusted[120:], 3))
     differences, weights = tried - trusted, np.repeat([EVIDENCE_DECAY, 1.0], [120, 80])
     mean = np.average(differences, weights=weights)
     variance = np.average((differences - mean) ** 2, weights=weights) / (
@@ -65,30 +65,33 @@ def test_evidence_is_the_paired_mean_and_its_standard_error() -> None:
     assert difference(evidence) == pytest.approx(
         (mean, np.sqrt(variance * (weights**2).sum()) / weights.sum())
     )
-    once = difference([Measured(tried, trusted, 4)])
+    once = difference([PairedAcceptance(tried, trusted, 4)])
     assert once == pytest.approx((differences.mean(), differences.std(ddof=1) / np.sqrt(200)))
 
 
 def test_a_version_that_goes_wrong_is_not_hidden_by_the_good_of_those_before_it() -> None:
     draw = np.random.default_rng(0)
     good = [
-        Measured(0.5 + draw.choice([-0.5, 0.5], 150, p=[0.5, 0.5]), np.full(150, 0.495), 4) for _ in range(30)
+        PairedAcceptance(0.5 + draw.choice([-0.5, 0.5], 150, p=[0.5, 0.5]), np.full(150, 0.495), 4)
+        for _ in range(30)
     ]
     assert verdict_on(good, 0.005) != "worse"
-    assert verdict_on([*good, Measured(np.full(300, 0.2), np.full(300, 0.495), 4)], -0.295) == "worse"
+    assert verdict_on([*good, PairedAcceptance(np.full(300, 0.2), np.full(300, 0.495), 4)], -0.295) == "worse"
 
 
 @pytest.mark.parametrize(
     ("shift", "wanted"), [(0.3, "better"), (0.0, "open"), (-0.3, "open"), (-0.4, "worse")]
 )
 def test_a_version_is_trusted_soon_and_taken_back_only_when_it_is_sure(shift: float, wanted: str) -> None:
-    evidence = [Measured(shift + np.array([-1.0, 1.0] * 50), np.zeros(100), 5)]  # standard error 0.1005
+    evidence = [
+        PairedAcceptance(shift + np.array([-1.0, 1.0] * 50), np.zeros(100), 5)
+    ]  # standard error 0.1005
     assert verdict_on(evidence, shift) == wanted
     # the published version alone says the opposite of the evidence on all
     assert verdict_on(evidence, -np.sign(shift)) == "open"
     assert (
-        verdict_on([Measured(np.ones(50), np.ones(50), 9)], 0.0)
-        == verdict_on([Measured(np.ones(1), np.zeros(1), 9)], 1.0)
+        verdict_on([PairedAcceptance(np.ones(50), np.ones(50), 9)], 0.0)
+        == verdict_on([PairedAcceptance(np.ones(1), np.zeros(1), 9)], 1.0)
         == "open"
     )
 
@@ -111,8 +114,8 @@ def test_effect_is_the_mean_of_both() -> None:
     assert effect([]) == {}
     found = effect(
         [
-            Measured(np.array([1.0, 0.0]), np.array([0.0, 0.0]), 1),
-            Measured(np.array([1.0, 1.0]), np.array([1.0, 0.0]), 2),
+            PairedAcceptance(np.array([1.0, 0.0]), np.array([0.0, 0.0]), 1),
+            PairedAcceptance(np.array([1.0, 1.0]), np.array([1.0, 0.0]), 2),
         ]
     )
     assert found == {"acceptance_before": 0.25, "acceptance_after": 0.75, "requests": 3.0}

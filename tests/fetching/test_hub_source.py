@@ -17,7 +17,7 @@ from huggingface_hub import constants
 from omnidemo.core.config import Settings
 from omnidemo.models.fetching import hub_downloads
 from omnidemo.models.fetching.fetch import FetchState, fetch, where
-from omnidemo.models.fetching.fetch_job import Stopped
+from omnidemo.models.fetching.fetch_job import FetchStopped
 from omnidemo.models.gguf.identity import CatalogueFile
 from tests.support.hub_double import CHUNK, HubDouble, hub_double
 from tests.support.wheels import in_parts
@@ -78,11 +78,11 @@ def test_a_stopped_download_goes_on(
 
     def stop(state: FetchState) -> None:
         if state.done:
-            raise Stopped("enough")
+            raise FetchStopped("enough")
 
     with monkeypatch.context() as patched:
         patched.setattr(hub_downloads, "http_get", slowly)
-        with pytest.raises(Stopped):
+        with pytest.raises(FetchStopped):
             fetch(entry, settings, stop)
     half = hub_downloads.begun(entry.repository)
     assert where(entry, settings) is None and 0 < half < entry.bytes

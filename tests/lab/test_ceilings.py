@@ -14,7 +14,7 @@ from lab.drafters.corpus import vocabulary_of
 from lab.drafters.guesses import Guesses, guess, load_drafter, trace_of
 from lab.drafters.score import agreement_table, change_table, count_rounds, scores, speed_table
 from lab.drafters.spelling import Spelling
-from omnidemo.backends.batched_writer import Answer
+from omnidemo.backends.batched_writer import WrittenAnswer
 
 PRICES = Prices({1: 4.0, 2: 5.0, 4: 6.0}, step=0.1)
 
@@ -24,7 +24,7 @@ def guesses(
 ) -> Guesses:
     n = len(ids)
     hits = np.array(right)
-    answer = Answer("s", "0", temperature, "end", [1] if prompt is None else prompt, ids)
+    answer = WrittenAnswer("s", "0", temperature, "end", [1] if prompt is None else prompt, ids)
     return Guesses(answer, np.ones(n, np.int32), hits * 0.5, hits * 1.0, hits, np.full(n, sure))
 
 
@@ -87,7 +87,7 @@ def test_what_a_better_drafter_changes_is_told_with_its_error() -> None:
     assert alone[2] == "| s | 1 | +0.000 ± nan | +0.000 ± nan | +1.000 ± nan |"
 
 
-def test_a_guess_stands_at_its_token_also_behind_an_ngram(answers: list[Answer]) -> None:
+def test_a_guess_stands_at_its_token_also_behind_an_ngram(answers: list[WrittenAnswer]) -> None:
     answer = answers[0]
     spelling = Spelling(vocabulary_of("bundled/large"), vocabulary_of("bundled/drafter"))
     model = load_drafter("bundled/drafter")
@@ -102,7 +102,7 @@ def test_a_guess_stands_at_its_token_also_behind_an_ngram(answers: list[Answer])
 
 
 def test_drafters_are_scored_each_alone_and_beside_the_first(
-    answers: list[Answer], monkeypatch: pytest.MonkeyPatch
+    answers: list[WrittenAnswer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said, here = list[str](), Path()
     monkeypatch.setattr(scoring, "read_answers", lambda *_: iter(answers))

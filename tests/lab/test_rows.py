@@ -14,7 +14,7 @@ from lab.drafters.prompt_sets import Prompt
 from lab.drafters.rows import CHANNELS, Chat, pack, write_rows
 from lab.drafters.shards import done, read_shards, save
 from lab.drafters.spelling import WHOLE, Spelling
-from omnidemo.backends.batched_writer import Answer, Order, order_of
+from omnidemo.backends.batched_writer import Order, WrittenAnswer, order_of
 from omnidemo.core.config import Manner
 from omnidemo.models.load import open_source
 from omnidemo.vocabulary.vocabulary import Vocabulary
@@ -28,13 +28,13 @@ def vocabularies() -> tuple[Vocabulary, Vocabulary]:
     return target, drafter
 
 
-def recorded(target: Vocabulary, text: str, others: list[tuple[str, float]]) -> Answer:
+def recorded(target: Vocabulary, text: str, others: list[tuple[str, float]]) -> WrittenAnswer:
     """An answer whose tokens all have the same probable ones beside themselves."""
     prompt, ids = list(target.encode(b"Say it.") or ()), list(target.encode(text.encode()) or ())
     extra = [(target.encode(other.encode()) or (0,))[0] for other, _ in others]
     labels = np.array([[one, *extra] for one in ids], np.int32)
     probs = np.array([[0.5, *(p for _, p in others)]] * len(ids), np.float32)
-    return Answer("s", "0", 0.0, "end", prompt, ids, labels, probs)
+    return WrittenAnswer("s", "0", 0.0, "end", prompt, ids, labels, probs)
 
 
 def test_labels_are_what_the_target_might_write(vocabularies: tuple[Vocabulary, Vocabulary]) -> None:

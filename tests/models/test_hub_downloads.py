@@ -13,7 +13,7 @@ from huggingface_hub.utils import _http
 
 from omnidemo.models import model_files, names
 from omnidemo.models.fetching import hub_downloads
-from omnidemo.models.fetching.fetch_job import Stopped
+from omnidemo.models.fetching.fetch_job import FetchStopped
 from omnidemo.models.gguf import sources
 from omnidemo.models.model_files import ModelError
 from tests.support.gguf_files import tiny_model, write_gguf
@@ -41,7 +41,7 @@ def hub(contents: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
 def stop_after(fraction: float) -> Callable[[str, float], None]:
     def progress(stage: str, done: float) -> None:
         if done >= fraction:
-            raise Stopped("stopped")
+            raise FetchStopped("stopped")
 
     return progress
 
@@ -70,7 +70,7 @@ def test_a_file_is_downloaded_once_and_known_by_its_name(
 
 
 def test_a_stopped_download_goes_on_from_there(hub: HubDouble, contents: bytes, tmp_path: Path) -> None:
-    with pytest.raises(Stopped):
+    with pytest.raises(FetchStopped):
         names.gguf_file(NAME, progress=stop_after(0.5))
     (part,) = kept(tmp_path)
     assert part.endswith(".incomplete") and not list((tmp_path / "cache").rglob("*.gguf"))
@@ -103,7 +103,7 @@ def test_a_connection_that_stays_lost_is_one_sentence_and_nothing_half_is_taken_
 
 
 def test_a_server_without_ranges_begins_anew(hub: HubDouble, contents: bytes) -> None:
-    with pytest.raises(Stopped):
+    with pytest.raises(FetchStopped):
         names.gguf_file(NAME, progress=stop_after(0.5))
     hub.ranges = False
     path = names.gguf_file(NAME)
@@ -174,7 +174,7 @@ def test_a_folder_of_safetensors_stops_and_goes_on_too(hub: HubDouble, tmp_path:
         ("some/model", "config.json"): b"{}",
         ("some/model", "tokenizer.json"): b"[]",
     }
-    with pytest.raises(Stopped):
+    with pytest.raises(FetchStopped):
         model_files.find("some/model", progress=stop_after(0.5))
     assert model_files.cached_folder("some/model") is None
     begun = hub_downloads.begun("some/model")

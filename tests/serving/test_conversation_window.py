@@ -9,12 +9,12 @@ from dataclasses import replace
 import pytest
 
 from omnidemo import load_pair
-from omnidemo.models.catalogue import Reading
+from omnidemo.models.catalogue import ReadingLimits
 from omnidemo.pair.pair import Pair
 from omnidemo.serving.conversation_window import Window, newest
 from tests.support.models import save
 
-WHOLE = Reading()
+WHOLE = ReadingLimits()
 
 
 @pytest.fixture(scope="module")
@@ -38,16 +38,16 @@ def chat(turns: int, words: str = "the small duck swims") -> list[dict[str, str]
 @pytest.mark.parametrize(("turns", "kept"), [(1, 1), (2, 3), (3, 5), (None, 7)])
 def test_so_many_turns_as_the_model_was_made_for(pair: Pair, turns: int | None, kept: int) -> None:
     messages = chat(3)
-    given = newest(pair, messages, Reading(turns), 20)
+    given = newest(pair, messages, ReadingLimits(turns), 20)
     assert given.messages == messages[-kept:] and given.dropped == 7 - kept
 
 
 def test_tokens_end_it_sooner_and_never_take_the_last_message(pair: Pair) -> None:
     messages = chat(6)
-    given = newest(pair, messages, Reading(None, 60), 20).messages
+    given = newest(pair, messages, ReadingLimits(None, 60), 20).messages
     assert 1 < len(given) < len(messages) and len(pair.prompt_ids(given)) <= 60
     assert given == messages[-len(given) :] and given[0]["role"] == "user"
-    assert newest(pair, messages, Reading(None, 1), 20) == Window(messages[-1:], 12)
+    assert newest(pair, messages, ReadingLimits(None, 1), 20) == Window(messages[-1:], 12)
 
 
 def test_what_fits_leaves_room_for_the_answer(pair: Pair) -> None:
@@ -103,7 +103,7 @@ def test_the_system_prompt_is_the_templates_own_until_somebody_writes_one(pair: 
 
 
 def test_the_catalogues_system_prompt_goes_before_a_chat_that_has_none(pair: Pair) -> None:
-    asked, own = Reading(system="be kind"), {"role": "system", "content": "be short"}
+    asked, own = ReadingLimits(system="be kind"), {"role": "system", "content": "be short"}
     kind, empty = {"role": "system", "content": "be kind"}, {"role": "system", "content": " "}
     question = {"role": "user", "content": "the duck"}
     for given, read in (

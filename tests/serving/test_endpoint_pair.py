@@ -14,11 +14,11 @@ import pytest
 
 from omnidemo.backends import choice
 from omnidemo.core.config import Settings
-from omnidemo.models.catalogue import Reading
+from omnidemo.models.catalogue import ReadingLimits
 from omnidemo.serving import chat_service
 from omnidemo.serving.services import Services
 from omnidemo.storage.visitors import Visitors
-from omnidemo.ui.chat_request import Question
+from omnidemo.ui.chat_request import ChatRequest
 from omnidemo.ui.running_answers import Running
 from omnidemo.ui.tabs import chat_tab
 from omnidemo.ui.tabs.visitor_panel import public_services
@@ -202,7 +202,7 @@ def test_an_answer_says_what_was_read_of_the_chat(
     app: tuple[Services, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     services, client = app
-    monkeypatch.setattr(chat_service, "reading", lambda name: Reading(turns=1))
+    monkeypatch.setattr(chat_service, "reading", lambda name: ReadingLimits(turns=1))
     window = services.pair(*PAIR).target.context
     for chat, dropped in ((SUM, 0), ([*STORY, {"role": "assistant", "content": "Once."}, *SUM], 2)):
         made = client.chat.completions.create(model="omnidemo", messages=chat, extra_body=QUIET)
@@ -225,7 +225,7 @@ def test_page_and_endpoint_write_the_same_text_for_the_same_chat(
         "{{ messages[0].content if messages[0].role == 'system' else 'Be short.' }}"
         "{% for one in messages if one.role != 'system' %} {{ one.content }} {% endfor %}",
     )
-    monkeypatch.setattr(chat_service, "reading", lambda name: Reading(system=own))
+    monkeypatch.setattr(chat_service, "reading", lambda name: ReadingLimits(system=own))
     front, read = (
         public_services(services),
         {"none": own, "their own": "Rhyme, rhyme, rhyme, rhyme.", "an empty one": "Be short."},
@@ -235,7 +235,7 @@ def test_page_and_endpoint_write_the_same_text_for_the_same_chat(
         made = client.chat.completions.create(
             model="omnidemo", messages=[*said, *STORY], seed=7, temperature=1, max_tokens=24, extra_body=QUIET
         )
-        question = Question.of(
+        question = ChatRequest.of(
             {
                 "message": STORY[0]["content"], "system": system, "learn": False, "keep": False,
                 "options": {"seed": "7", "temperature": 1, "max_new_tokens": 24},

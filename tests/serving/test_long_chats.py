@@ -12,7 +12,7 @@ import pytest
 from lab.equality.tiny import SENTENCES
 from omnidemo import load_pair
 from omnidemo.decoding.state import TargetContext
-from omnidemo.models.catalogue import Reading
+from omnidemo.models.catalogue import ReadingLimits
 from omnidemo.pair.pair import Pair
 from omnidemo.serving.conversation_window import newest
 from tests.support.models import save
@@ -54,7 +54,7 @@ def converse(pair: Pair, turns: int, words: str) -> tuple[Chat, list[int]]:
     chat, dropped = Chat(), list[int]()
     for turn in range(turns):
         chat.append({"role": "user", "content": f"{turn} {words}"})
-        given = newest(pair, chat, Reading(), ANSWER)
+        given = newest(pair, chat, ReadingLimits(), ANSWER)
         dropped.append(given.dropped)
         made = pair.generate(given.messages, method="ngram-exact", max_new_tokens=ANSWER, learn=False)
         assert (

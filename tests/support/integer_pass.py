@@ -12,7 +12,7 @@ from torch import Tensor
 
 from omnidemo.backends.arithmetic import integer
 from omnidemo.backends.packed_forms import PackedMatrix
-from omnidemo.backends.weight_arena import Matrix, Whole
+from omnidemo.backends.weight_arena import Matrix, ModelWeights
 
 
 class IntegerMatrix(Matrix):
@@ -34,7 +34,9 @@ class IntegerMatrix(Matrix):
         return out if self.bias is None else out + self.bias
 
 
-def in_integers(whole: Whole, weights: Mapping[str, PackedMatrix | NDArray[np.float32]]) -> Whole:
+def in_integers(
+    whole: ModelWeights, weights: Mapping[str, PackedMatrix | NDArray[np.float32]]
+) -> ModelWeights:
     """The same weights, with products in whole numbers where they are packed."""
 
     def made(matrix: Matrix, *names: str) -> IntegerMatrix:

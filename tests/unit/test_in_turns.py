@@ -11,7 +11,7 @@ import pytest
 
 from omnidemo.core.metrics import measure
 from omnidemo.core.records import Generation, Round, Token
-from omnidemo.pair.in_turns import Budget, Stopped, in_turns, middle, passes_of, rotated, spread
+from omnidemo.pair.in_turns import Budget, LaneStopped, in_turns, middle, passes_of, rotated, spread
 from omnidemo.pair.repetition import (
     BUDGET,
     BUSY,
@@ -78,11 +78,11 @@ def test_more_passes_are_made_while_they_are_wanted_and_there_is_room() -> None:
 
 def test_a_lane_that_is_stopped_ends_all() -> None:
     def stop() -> str:
-        raise Stopped
+        raise LaneStopped
 
     running: Iterator[Any] = in_turns({"a": lambda: "a", "b": stop}, Budget(3), lambda: 0.0)
     assert next(running) == (0, "a", "a")
-    with pytest.raises(Stopped):
+    with pytest.raises(LaneStopped):
         next(running)
 
 

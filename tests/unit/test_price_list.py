@@ -12,27 +12,29 @@ import pytest
 from omnidemo.core.records import Match
 from omnidemo.decoding.cost_model import MARGIN, CostModel
 from omnidemo.decoding.draft_policy import AdaptivePolicy
-from omnidemo.decoding.price_list import ENOUGH, FEW, ROWS, PriceList, Timed
+from omnidemo.decoding.price_list import ENOUGH, FEW, ROWS, PriceList, RoundTimes
 from omnidemo.decoding.sources.copier import CopiedDraft
 
 PASSES = {1: 1.0, 2: 1.05, 4: 1.2, 6: 1.6, 8: 2.0, 16: 3.6}
 TRUE = PriceList(PASSES, 0.1, attention=1e-4, origin="measured", at=1.0)
 
 
-def answer(machine: PriceList, seed: int, pace: float = 1.0, rounds: int = 24) -> list[Timed]:
+def answer(machine: PriceList, seed: int, pace: float = 1.0, rounds: int = 24) -> list[RoundTimes]:
     """An answer's rounds on a machine that takes these prices, a tenth up or down, one in twelve far more."""
-    chance, made = random.Random(seed), list[Timed]()
+    chance, made = random.Random(seed), list[RoundTimes]()
     for number in range(rounds):
         rows, drafts = chance.choice([(1, 0), (3, 2), (5, 4), (9, 0), (17, 0)])
         spell = pace * chance.uniform(0.9, 1.1) * (8.0 if chance.random() < 1 / 12 else 1.0)
         at = 50 + number
         made.append(
-            Timed(rows, drafts, spell * drafts * machine.step, spell * machine.price(rows, at, drafts), at)
+            RoundTimes(
+                rows, drafts, spell * drafts * machine.step, spell * machine.price(rows, at, drafts), at
+            )
         )
     return made
 
 
-def told(known: PriceList, *answers: list[Timed]) -> PriceList:
+def told(known: PriceList, *answers: list[RoundTimes]) -> PriceList:
     for rounds in answers:
         for one in rounds:
             known.note(one)
@@ -122,9 +124,9 @@ def test_a_guess_is_known_after_enough_rounds() -> None:
 def test_single_slow_rounds_and_wrong_times_change_nothing() -> None:
     known = TRUE.fixed()
     for number in range(20):
-        known.note(Timed(3, 2, 0.2, TRUE.price(3, 0, 2) * (90.0 if number % 5 == 0 else 1.0)))
+        known.note(RoundTimes(3, 2, 0.2, TRUE.price(3, 0, 2) * (90.0 if number % 5 == 0 else 1.0)))
     for seconds in (0.0, -1.0, float("nan"), float("inf")):
-        known.note(Timed(1, 0, 0.0, seconds))
+        known.note(RoundTimes(1, 0, 0.0, seconds))
     known.settle()
     assert ratios(known) == pytest.approx(ratios(TRUE), rel=1e-6)
 
@@ -132,10 +134,10 @@ def test_single_slow_rounds_and_wrong_times_change_nothing() -> None:
 def test_nothing_is_corrected_within_an_answer_nor_by_a_round_or_two() -> None:
     known = TRUE.fixed()
     for _ in range(3):
-        known.note(Timed(1, 0, 0.0, 30.0))
+        known.note(RoundTimes(1, 0, 0.0, 30.0))
     known.settle()
     assert known.price(1) == 1.0 and known.taken() == {(1, False): (3, 30.0)}
-    known.note(Timed(1, 0, 0.0, 30.0))
+    known.note(RoundTimes(1, 0, 0.0, 30.0))
     assert known.price(1) == 1.0
     known.settle()
     assert known.price(1) > 2.0 and known.heard == 4
@@ -170,7 +172,7 @@ def test_guessing_is_tried_again_after_a_busy_machine_made_it_dear() -> None:
         tried.append(1.9 / (found.price(2) / found.price(1)) >= 1.0 + MARGIN)
         for number in range(24):
             rows = 1 + number % 2 if tried[-1] else 1
-            found.note(Timed(rows, 0, 0.0, 1.0 + (rows - 1) * 0.4))
+            found.note(RoundTimes(rows, 0, 0.0, 1.0 + (rows - 1) * 0.4))
         found.settle()
     assert not tried[0] and all(tried[20:])
     assert found.price(2) / found.price(1) == pytest.approx(1.4, rel=0.03)
@@ -183,7 +185,7 @@ def test_where_rows_are_dear_guessing_is_hardly_tried() -> None:
         tried += pays
         for number in range(24):
             rows = 2 + number % 3 if pays else 1
-            found.note(Timed(rows, 0, 0.0, 1.0 + (rows - 1) * 1.5))
+            found.note(RoundTimes(rows, 0, 0.0, 1.0 + (rows - 1) * 1.5))
         found.settle()
     assert 0 < tried < 9
 

@@ -31,7 +31,7 @@ Verdict = Literal["better", "worse", "open"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Measured:
+class PairedAcceptance:
     """Finite acceptance probabilities [n] of a version (`tried`) and of the trusted one, at the same n
     positions of `requests` answers."""
 
@@ -40,7 +40,7 @@ class Measured:
     requests: int
 
 
-def difference(evidence: Sequence[Measured]) -> tuple[float, float]:
+def difference(evidence: Sequence[PairedAcceptance]) -> tuple[float, float]:
     """The weighted mean of tried − trusted over all positions, and its standard error. The oldest evidence
     comes first, and its weight decays, so that good versions before it do not hide a bad one."""
     values = np.concatenate([one.tried - one.trusted for one in evidence])
@@ -56,7 +56,7 @@ def weighted_mean(values: np.ndarray, weights: np.ndarray) -> tuple[float, float
     return mean, math.sqrt(variance * shrunk / (1 - shrunk)) if len(values) > 1 else math.inf
 
 
-def verdict_on(evidence: Sequence[Measured], latest: float) -> Verdict:
+def verdict_on(evidence: Sequence[PairedAcceptance], latest: float) -> Verdict:
     """Whether the versions published since the trusted one guess better than it, on answers that neither has
     learned from. "better": the mean difference is above one standard error. "worse": it is below
     −ROLLBACK_ERRORS of them. "open": it is noise.
@@ -72,7 +72,9 @@ def verdict_on(evidence: Sequence[Measured], latest: float) -> Verdict:
     return "worse" if mean < -ROLLBACK_ERRORS * error and latest < 0 else "open"
 
 
-def verdict_of_both(new: Sequence[Measured], latest: float, earlier: Sequence[Measured]) -> Verdict:
+def verdict_of_both(
+    new: Sequence[PairedAcceptance], latest: float, earlier: Sequence[PairedAcceptance]
+) -> Verdict:
     """`verdict_on` the evidence by new answers, unless the versions guess worse on earlier answers: then they
     are "worse", and a fall by more than one standard error turns "better" into "open". So a version that
     learns the newest answers and forgets the others is not kept. A version may have learned from the earlier
@@ -86,7 +88,7 @@ def verdict_of_both(new: Sequence[Measured], latest: float, earlier: Sequence[Me
     return "open" if verdict == "better" and mean < -error else verdict
 
 
-def effect(measured: Sequence[Measured]) -> dict[str, float]:
+def effect(measured: Sequence[PairedAcceptance]) -> dict[str, float]:
     """acceptance_before and acceptance_after (0 to 1) of one version, and requests; {} without evidence."""
     if not measured:
         return {}
@@ -104,9 +106,9 @@ class Evaluation:
 
     def __init__(self) -> None:
         # on the versions since the trusted one: by new answers, and by earlier ones
-        self.evidence: deque[Measured] = deque(maxlen=MOST_EVALUATIONS)
-        self._earlier: deque[Measured] = deque(maxlen=MOST_EVALUATIONS)
-        self._effect: deque[Measured] = deque(maxlen=MOST_EVALUATIONS)  # of the published version
+        self.evidence: deque[PairedAcceptance] = deque(maxlen=MOST_EVALUATIONS)
+        self._earlier: deque[PairedAcceptance] = deque(maxlen=MOST_EVALUATIONS)
+        self._effect: deque[PairedAcceptance] = deque(maxlen=MOST_EVALUATIONS)  # of the published version
         self._compared = (0, 0)  # the published version and the trusted one, at the last evaluation
         self._unseen: deque[Trace] = deque(maxlen=UNSEEN)  # the newest answers since the last update
         self.waiting = 0  # answers since the last update
@@ -151,9 +153,9 @@ class Evaluation:
         self._compared = (version, trusted)
         if not len(after):
             return "open", effect(self._effect)
-        self.evidence.append(Measured(after, before, requests))
+        self.evidence.append(PairedAcceptance(after, before, requests))
         if len(earlier) and len((seen := _finite(earlier))[0]):
-            self._earlier.append(Measured(seen[0], seen[1], EARLIER))
+            self._earlier.append(PairedAcceptance(seen[0], seen[1], EARLIER))
         self._effect.append(self.evidence[-1])
         self.remark = ""
         measured = effect(self._effect)

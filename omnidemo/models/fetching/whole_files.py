@@ -10,7 +10,7 @@ from glob import escape
 from pathlib import Path
 
 from omnidemo.core.config import ModelError
-from omnidemo.models.fetching.fetch_job import FetchJob, SourceFailed, Stopped
+from omnidemo.models.fetching.fetch_job import FetchJob, FetchStopped, SourceFailed
 from omnidemo.models.gguf.places import all_places
 
 CONTACT_SHARE = 0.4  # of the patience until the first byte, that the Hub may take
@@ -26,7 +26,7 @@ def on_this_machine(job: FetchJob, folders: Sequence[str]) -> Path:
 
 
 def from_hub(job: FetchJob) -> Path:
-    """Download the file into the Hub's cache. SourceFailed; Stopped."""
+    """Download the file into the Hub's cache. SourceFailed; FetchStopped."""
     # a fetch that finds its file needs neither
     from huggingface_hub import constants, get_hf_file_metadata, hf_hub_url
 
@@ -49,7 +49,7 @@ def from_hub(job: FetchJob) -> Path:
         path = download(
             entry.title, entry.repository, [escape(entry.file)], (), progress, lambda size: None
         ) / entry.file  # fmt: skip
-    except Stopped:
+    except FetchStopped:
         raise
     except (*REFUSED, ModelError) as error:
         said = str(error) if isinstance(error, ModelError) else hub_sentence(entry.title, error)

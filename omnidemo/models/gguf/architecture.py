@@ -87,7 +87,7 @@ _FOREIGN = {
 
 
 @dataclass(frozen=True)
-class Plan:
+class ModelPlan:
     """How a file becomes a model: the options of `transformers`' configuration, and the tensor of each
     weight."""
 
@@ -96,7 +96,7 @@ class Plan:
     names: dict[str, str] = field(repr=False)  # weight → tensor
 
 
-def plan_of(header: Header) -> Plan:
+def plan_of(header: Header) -> ModelPlan:
     """The plan of a file. ModelError, one sentence, for a file without a language model, and for one that
     cannot be computed here exactly."""
     name = header.name
@@ -122,7 +122,7 @@ def plan_of(header: Header) -> Plan:
             raise _asks(header, key, value)
     names = _names(header, architecture)
     with explained(f"{name} describes a model that cannot be", OTHER):
-        return Plan(architecture, _config(header, architecture), names)
+        return ModelPlan(architecture, _config(header, architecture), names)
 
 
 def _asks(header: Header, key: str, value: Any) -> ModelError:

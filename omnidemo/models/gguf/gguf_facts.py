@@ -12,7 +12,7 @@ from omnidemo.models.gguf import identity
 from omnidemo.models.gguf.architecture import plan_of
 from omnidemo.models.gguf.header import Header, clean, part_names, read_header
 from omnidemo.models.gguf.packing import packed_bytes
-from omnidemo.models.gguf.places import Place, Source, is_file
+from omnidemo.models.gguf.places import FilePlace, Source, is_file
 from omnidemo.models.gguf.tokenizer import check_tokenizer
 from omnidemo.models.gguf.weights import build_config
 
@@ -24,7 +24,7 @@ _headers: dict[tuple[object, ...], GgufFile] = {}  # by a path and what its file
 class GgufFile:
     """A GGUF file on this machine. `name`: its public name; `spec`: the name by which another process finds
     it; `packed_bytes`: of its packed weights, None where they are not packed; `reason`: why it cannot be
-    used, one sentence, or empty; `note`: as in `Place`."""
+    used, one sentence, or empty; `note`: as in `FilePlace`."""
 
     path: Path
     spec: str
@@ -46,7 +46,7 @@ class GgufFile:
     config: Any = field(default=None, repr=False, compare=False)
 
 
-def about(place: Place) -> GgufFile:
+def about(place: FilePlace) -> GgufFile:
     """The facts in a file's header. An unreadable or unusable file has a `reason`."""
     shown = place.path.name if place.source in ("folder", "fetched") else place.spec
     unread = GgufFile(place.path, place.spec, place.source, "", shown, note=place.note)

@@ -14,7 +14,7 @@ from omnidemo.backends import packed_forms as forms
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.packed_forms import ROWS, Coded, PackedMatrix
 from omnidemo.backends.weight_arena import WeightArena
-from omnidemo.models.gguf.architecture import Plan, plan_of
+from omnidemo.models.gguf.architecture import ModelPlan, plan_of
 from omnidemo.models.gguf.header import Header, TensorInfo
 from omnidemo.models.gguf.weights import GgufWeights, turned_heads
 
@@ -30,7 +30,7 @@ TWO_BYTES = 2.0  # most bytes of a packed weight; a larger file is read as plain
 Weights = dict[str, PackedMatrix | NDArray[np.float32]]
 
 
-def packed_bytes(header: Header, plan: Plan, config: Any) -> int | None:
+def packed_bytes(header: Header, plan: ModelPlan, config: Any) -> int | None:
     """Bytes of a file's weights in memory with each matrix in its packed form, if it has one. None where few
     have one, and where no compiled pass reads such a model."""
     if not FusedLlama.fits(config):
@@ -42,7 +42,7 @@ def packed_bytes(header: Header, plan: Plan, config: Any) -> int | None:
     return size if size < TWO_BYTES * header.parameters else None
 
 
-def _sizes(header: Header, plan: Plan) -> list[tuple[str, TensorInfo, int]]:
+def _sizes(header: Header, plan: ModelPlan) -> list[tuple[str, TensorInfo, int]]:
     """(name, tensor, numbers) of each weight."""
     found = [(name, header.tensors[tensor]) for name, tensor in plan.names.items()]
     return [(name, tensor, math.prod(tensor.shape)) for name, tensor in found]

@@ -32,7 +32,7 @@ OLLAMA_HOST, OLLAMA_NAMESPACE = "registry.ollama.ai", "library"  # the defaults 
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FilePlace:
     """A file, the name by which another process of this project finds it, and the program that keeps it.
     `wrong`: why there is none; `note`: what its program adds to it, and OmniDemo does not."""
 
@@ -49,7 +49,7 @@ class Walk:
 
     def __init__(self) -> None:
         self._left = MOST_ENTRIES
-        self.cut: Place | None = None
+        self.cut: FilePlace | None = None
 
     def entries(self, folder: Path) -> list[os.DirEntry[str]]:
         """The entries of a folder by name, as far as the bound allows; none where it cannot be read."""
@@ -65,7 +65,7 @@ class Walk:
 
     def _stop(self, folder: Path, why: str) -> None:
         said = f"the list of models is incomplete at {folder}, because {why}; name a model there by its path"
-        self.cut = self.cut or Place(folder, str(folder), "folder", said)
+        self.cut = self.cut or FilePlace(folder, str(folder), "folder", said)
 
     def folders(self, folder: Path) -> list[Path]:
         return [Path(entry.path) for entry in self.entries(folder) if is_folder(entry)]
@@ -111,16 +111,16 @@ def is_within(path: Path, root: Path) -> bool:
     return False
 
 
-def all_places(folders: Sequence[str] = ()) -> Iterator[Place]:
+def all_places(folders: Sequence[str] = ()) -> Iterator[FilePlace]:
     """Every GGUF file that can be found, the likeliest places first; `folders` may contain files. A file with
     an error is listed too, and so is the folder where the bound ended the search."""
     walk, own = Walk(), models_root()
     # a fetched file may be a link to where it was found
     linked = filter(is_file, (own / entry.file for entry in identity.files()))
-    yield from (Place(path, str(path), "fetched") for path in (*linked, *walk.models(own, own)))
+    yield from (FilePlace(path, str(path), "fetched") for path in (*linked, *walk.models(own, own)))
     for name, snapshot in hub_snapshots(walk):
         for path in walk.models(snapshot, hub_root()):
-            yield Place(path, f"{name}:{path.relative_to(snapshot).as_posix()}", "hub")
+            yield FilePlace(path, f"{name}:{path.relative_to(snapshot).as_posix()}", "hub")
     yield from in_ollama(walk)
     yield from in_lm_studio(walk)
     for folder in folders:
@@ -128,7 +128,7 @@ def all_places(folders: Sequence[str] = ()) -> Iterator[Place]:
             root = Path(folder).expanduser().absolute()
             if root != own:
                 files = [root] if is_file(root) else walk.models(root, root)
-                yield from (Place(path, str(path), "folder") for path in files)
+                yield from (FilePlace(path, str(path), "folder") for path in files)
     if walk.cut:
         yield walk.cut
 
@@ -147,12 +147,12 @@ def models_root(given: str = "") -> Path:
     return cache / "omnidemo" / "models"
 
 
-def in_models(file: str, folders: Sequence[str] = ()) -> Place | None:
+def in_models(file: str, folders: Sequence[str] = ()) -> FilePlace | None:
     """A file in OmniDemo's folder or one of the given folders, by its name."""
     with suppress(OSError, ValueError, RuntimeError):
         for root in (models_root(), *(Path(folder).expanduser().absolute() for folder in folders)):
             if is_file(path := root / file):
-                return Place(path, str(path), keeper(path))
+                return FilePlace(path, str(path), keeper(path))
     return None
 
 
@@ -180,7 +180,7 @@ def ollama_roots() -> list[Path]:
     return [home() / ".ollama/models", Path("/usr/share/ollama/.ollama/models")]
 
 
-def in_ollama(walk: Walk) -> Iterator[Place]:
+def in_ollama(walk: Walk) -> Iterator[FilePlace]:
     """What Ollama has; `manifests/<host>/<namespace>/<model>/<tag>` names the layers of each."""
     for root in ollama_roots():
         for path in walk.files(root / "manifests", 3):
@@ -195,7 +195,7 @@ def ollama_spec(model: str, tag: str) -> str:
     return f"ollama/{model}:{tag or 'latest'}"
 
 
-def _ollama_place(root: Path, manifest: Path, spec: str) -> Place:
+def _ollama_place(root: Path, manifest: Path, spec: str) -> FilePlace:
     """The weights of a manifest. Only digests of one form count, so that no manifest leads elsewhere."""
     pull = f"run `ollama pull {spec.removeprefix('ollama/')}`"
     wrong = note = ""
@@ -206,7 +206,7 @@ def _ollama_place(root: Path, manifest: Path, spec: str) -> Place:
         path, parts = blobs["model"], [kind for kind, _ in found].count("model")
     except (ValueError, LookupError, AttributeError, TypeError, RecursionError):
         wrong = f"Ollama's manifest of {spec} names no weights that can be read here; {pull}"
-        return Place(manifest, spec, "ollama", wrong)
+        return FilePlace(manifest, spec, "ollama", wrong)
     if "adapter" in blobs:
         wrong = (
             f"{spec} puts an adapter on its weights, and here they would answer without it; choose a model"
@@ -220,7 +220,7 @@ def _ollama_place(root: Path, manifest: Path, spec: str) -> Place:
         wrong = f"the weights of {spec} are a link out of Ollama's folder; give the path of the file itself"
     elif added := _additions(blobs):
         note = f"Ollama gives {spec} {added} of its own; here a request has to send these itself"
-    return Place(path, spec, "ollama", wrong, note)
+    return FilePlace(path, spec, "ollama", wrong, note)
 
 
 def _additions(blobs: dict[str, Path]) -> str:
@@ -245,12 +245,12 @@ def lm_studio_roots() -> list[Path]:
     return list(dict.fromkeys(home / "models" for home in homes))
 
 
-def in_lm_studio(walk: Walk) -> Iterator[Place]:
+def in_lm_studio(walk: Walk) -> Iterator[FilePlace]:
     for root in lm_studio_roots():
         for path in walk.models(root, root, depth=3):
             spec = path.relative_to(root).as_posix()
             if spec.count("/") > 1:
-                yield Place(path, f"lmstudio/{spec}", "lmstudio")
+                yield FilePlace(path, f"lmstudio/{spec}", "lmstudio")
 
 
 def read_text(path: Path) -> str:

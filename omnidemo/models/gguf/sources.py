@@ -16,7 +16,7 @@ from omnidemo.core.config.refusals import explained
 from omnidemo.models.gguf import identity, places
 from omnidemo.models.gguf.gguf_facts import GgufFile, about
 from omnidemo.models.gguf.header import part_names
-from omnidemo.models.gguf.places import Place, Walk, all_places, is_file, is_within
+from omnidemo.models.gguf.places import FilePlace, Walk, all_places, is_file, is_within
 
 HUB_SPEC = re.compile(r"([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*):(.+\.gguf)", re.IGNORECASE | re.DOTALL)
 PLAIN = re.compile(r"[A-Za-z0-9_][\w.-]*")  # a file name that is no path
@@ -30,7 +30,7 @@ class NotHere(ModelError):
     """A file of the Hub that is not on this machine."""
 
 
-_known: dict[str, Place] = {}  # by the name that a file is known by: where it was seen last
+_known: dict[str, FilePlace] = {}  # by the name that a file is known by: where it was seen last
 
 
 def is_gguf(name: str) -> bool:
@@ -58,7 +58,7 @@ def find(name: str, folders: Sequence[str] = ()) -> GgufFile:
     )
     if found.reason:
         raise ModelError(found.reason)
-    _known[found.name] = Place(found.path, found.spec, found.source, note=found.note)
+    _known[found.name] = FilePlace(found.path, found.spec, found.source, note=found.note)
     return found
 
 
@@ -97,14 +97,14 @@ def catalogued(entry: identity.CatalogueFile, folders: Sequence[str] = ()) -> Gg
     return None
 
 
-def _of_catalogue(entry: identity.CatalogueFile, folders: Sequence[str]) -> Place:
+def _of_catalogue(entry: identity.CatalogueFile, folders: Sequence[str]) -> FilePlace:
     place = places.in_models(entry.file, folders)
     if place is not None and place.path.stat().st_size == entry.bytes:
         return place
     return _in_hub_cache(entry.hub_name, entry.repository, entry.file)
 
 
-def _by_form(name: str, folders: Sequence[str]) -> Place:
+def _by_form(name: str, folders: Sequence[str]) -> FilePlace:
     here = is_file(Path(name))
     if not here and (entry := identity.named(name)) is not None:
         return _of_catalogue(entry, folders)
@@ -142,7 +142,7 @@ def _by_known_name(name: str, folders: Sequence[str]) -> GgufFile:
     )
 
 
-def _kept(name: str, program: str, there: Iterator[Place], otherwise: str) -> Place:
+def _kept(name: str, program: str, there: Iterator[FilePlace], otherwise: str) -> FilePlace:
     """The file that a program keeps by this name."""
     found = {place.spec: place for place in reversed(list(there))}
     if name in found:
@@ -172,7 +172,7 @@ def hub_parts(file: str) -> list[str]:
     return [path.with_name(name).as_posix() for name in part_names(path.name)]
 
 
-def _in_hub_cache(name: str, repository: str, file: str) -> Place:
+def _in_hub_cache(name: str, repository: str, file: str) -> FilePlace:
     try:
         found = [try_to_load_from_cache(repository, part) for part in hub_parts(file)]
     except HFValidationError:
@@ -184,10 +184,10 @@ def _in_hub_cache(name: str, repository: str, file: str) -> Place:
     ]
     if len(paths) < len(found):
         raise NotHere(OFF.format(name[:120]))
-    return Place(paths[0], f"{repository}:{file}", "hub")
+    return FilePlace(paths[0], f"{repository}:{file}", "hub")
 
 
-def _path(name: str, folders: Sequence[str]) -> Place:
+def _path(name: str, folders: Sequence[str]) -> FilePlace:
     """A file, or a folder with one model; a bare file name also means a file in OmniDemo's folder or the
     given ones."""
     with explained(f"{name[:120]} cannot be looked at", "check the path"):
@@ -198,7 +198,7 @@ def _path(name: str, folders: Sequence[str]) -> Place:
     first = path.with_name(part_names(path.name)[0])
     path = first if is_file(first) else path
     if is_file(path):
-        return Place(path, str(path), places.keeper(path))
+        return FilePlace(path, str(path), places.keeper(path))
     if PLAIN.fullmatch(name) and (place := places.in_models(name, folders)):
         return place
     why = "is no file that can be read as one" if exists else "is not there"

@@ -16,7 +16,7 @@ from transformers.initialization import no_init_weights
 
 from omnidemo.core.config.refusals import explained
 from omnidemo.core.resources import usable_cores
-from omnidemo.models.gguf.architecture import ROPE_FREQS, Plan, plan_of
+from omnidemo.models.gguf.architecture import ROPE_FREQS, ModelPlan, plan_of
 from omnidemo.models.gguf.header import OTHER, Header, TensorInfo
 
 # numbers computed at a time, so that intermediate results stay in a core's cache
@@ -72,19 +72,19 @@ class GgufWeights:
         self.leave(tensor)
         return torch.from_numpy(values.reshape(tensor.shape))
 
-    def weight(self, plan: Plan, config: Any, name: str) -> Tensor:
+    def weight(self, plan: ModelPlan, config: Any, name: str) -> Tensor:
         """A weight of the model in float32, by its name in `transformers`."""
         values = self.float32(plan.names[name], turned_heads(plan, config, name))
         return values - plan.architecture.less if name.endswith("norm.weight") else values
 
 
-def turned_heads(plan: Plan, config: Any, weight: str) -> int:
+def turned_heads(plan: ModelPlan, config: Any, weight: str) -> int:
     """The number of heads whose rows of a weight are in the order of interleaved rotary pairs; 0 for none."""
     heads = {"q_proj": config.num_attention_heads, "k_proj": config.num_key_value_heads}
     return heads.get(weight.split(".")[-2], 0) if plan.architecture.turned else 0
 
 
-def build_config(plan: Plan) -> Any:
+def build_config(plan: ModelPlan) -> Any:
     """`transformers`' configuration. ModelError for an impossible one."""
     with explained("the file describes a model that cannot be", OTHER):
         config = AutoConfig.for_model(plan.architecture.model_type, **plan.options)
@@ -92,7 +92,7 @@ def build_config(plan: Plan) -> Any:
         return config
 
 
-def check_shapes(header: Header, plan: Plan, config: Any) -> None:
+def check_shapes(header: Header, plan: ModelPlan, config: Any) -> None:
     """ModelError unless the file holds every weight of the model in its shape, and no other. Takes no memory
     for weights."""
     with explained(f"the weights of {header.name} are not those of its model", OTHER):

@@ -36,7 +36,7 @@ GONE = "this session is not here any more; send its whole text again"
 Id = Annotated[int, Field(ge=0, lt=2**31)]
 
 
-class Sampling(BaseModel):
+class SamplingFields(BaseModel):
     """The fields of `SamplingParams`, and the seed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
@@ -64,7 +64,7 @@ class Check(BaseModel):
     draft: Annotated[list[Id], Field(max_length=MOST_DRAFT)] | None = None
     begin: Annotated[int, Field(ge=0)] = 0
     ends: Annotated[tuple[Id, ...], Field(max_length=256)] = ()
-    sampling: Sampling = Sampling()
+    sampling: SamplingFields = SamplingFields()
 
 
 @dataclass(frozen=True, slots=True)

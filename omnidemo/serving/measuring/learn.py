@@ -23,7 +23,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from omnidemo.backends import compile_kernels
-from omnidemo.backends.batched_writer import Answer, BatchedWriter, Order, order_of
+from omnidemo.backends.batched_writer import BatchedWriter, Order, WrittenAnswer, order_of
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.core.config import Settings
 from omnidemo.core.private_folders import hold, let_go, replacing
@@ -88,7 +88,7 @@ class State:
 
     adapter: AdapterState | None = None
     optimiser: OptimiserState | None = None
-    answers: dict[str, Answer] = field(default_factory=dict)
+    answers: dict[str, WrittenAnswer] = field(default_factory=dict)
 
     @property
     def tokens(self) -> int:
@@ -192,7 +192,7 @@ class Learning:
         with suppress(SafetensorError, ValueError, OSError, KeyError):
             self.state.adapter, self.state.optimiser, self.seconds = _read_state(self.folder)
 
-    def _save(self, new: Sequence[Answer]) -> None:
+    def _save(self, new: Sequence[WrittenAnswer]) -> None:
         if new:
             _write_answers(self.folder / f"answers-{len(self.state.answers):06d}.npz", new)
         if self.state.adapter is not None:
@@ -218,7 +218,7 @@ class Learning:
                     found.append((prompt, order))
         return found
 
-    def write(self, found: queue.Queue[Answer | Exception | None]) -> list[threading.Thread]:
+    def write(self, found: queue.Queue[WrittenAnswer | Exception | None]) -> list[threading.Thread]:
         """Begin to put answers into a queue, by threads of one core each; each puts None at its end, and
         before it the error that ended it."""
         self.runner.threads, orders = 1, self.orders()
@@ -250,7 +250,7 @@ class Learning:
             worker.start()
         return workers
 
-    def _take(self, answer: Answer) -> None:
+    def _take(self, answer: WrittenAnswer) -> None:
         self.state.answers[answer.order] = answer
         assert answer.labels is not None and answer.probs is not None
         made = labelled_trace(
@@ -288,7 +288,7 @@ class Learning:
         """Write and learn for so many seconds, or until every prompt has had its answers and each was read
         often enough. What is learned is kept after each update. RuntimeError where the target failed."""
         began, before, left, updates = clock(), self.seconds, self.threads, 0
-        new, found = list[Answer](), queue.Queue[Answer | Exception | None]()
+        new, found = list[WrittenAnswer](), queue.Queue[WrittenAnswer | Exception | None]()
         torch.set_num_threads(1)
         workers = self.write(found)
         try:
@@ -422,7 +422,7 @@ def begun(pair: Pair, settings: Settings, prompts: Sequence[str], folder: Path) 
         let_go(folder)
 
 
-def _write_answers(path: Path, answers: Sequence[Answer]) -> None:
+def _write_answers(path: Path, answers: Sequence[WrittenAnswer]) -> None:
     arrays: dict[str, Any] = {"heads": np.array([_head(one) for one in answers])}
     for name in ("prompt", "ids", "labels", "probs"):
         arrays[name] = np.concatenate([np.asarray(getattr(one, name)) for one in answers])
@@ -431,11 +431,11 @@ def _write_answers(path: Path, answers: Sequence[Answer]) -> None:
         np.savez_compressed(file, **arrays)
 
 
-def _head(one: Answer) -> tuple[str, ...]:
+def _head(one: WrittenAnswer) -> tuple[str, ...]:
     return one.set, one.id, repr(one.temperature), one.reason, repr(one.penalty)
 
 
-def _read_answers(path: Path) -> Iterator[Answer]:
+def _read_answers(path: Path) -> Iterator[WrittenAnswer]:
     with np.load(path) as arrays:
         found = {name: arrays[name] for name in arrays}
     asked = at = 0
@@ -443,7 +443,7 @@ def _read_answers(path: Path) -> Iterator[Answer]:
         found["heads"].tolist(), found["sizes"].tolist(), strict=True
     ):
         here = slice(at, at + tokens)
-        yield Answer(
+        yield WrittenAnswer(
             name, key, float(heat), reason, found["prompt"][asked : asked + prompt].tolist(),
             found["ids"][here].tolist(), found["labels"][here], found["probs"][here], float(penalty),
         )  # fmt: skip

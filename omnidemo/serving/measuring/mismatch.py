@@ -62,7 +62,7 @@ class Mismatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class BackendReport:
     """`answers` were compared, with `tokens` reference tokens. `different` of them differ, the first at
     `first`; `near_ties` others part where rounding decides. `company`: the numbers of a packed target's
     logits that depend on other rows; None for other targets."""
@@ -117,7 +117,7 @@ def check(
     temperatures: Sequence[float] = (0.0, 1.0),
     tokens: int = 48,
     prompts: Sequence[str] = PROMPTS,
-) -> Iterator[Stage | Report]:
+) -> Iterator[Stage | BackendReport]:
     """Answer every prompt by every method (none given: all that serve the pair) at every temperature, on the
     reference and on the backend of the settings; above temperature 0 by those that a seed couples, for others
     have no scores that say what rounding decides. Yield a `Stage` and the report so far after each
@@ -129,9 +129,9 @@ def check(
     """
     if settings.backend == "reference":
         raise ValueError("the reference cannot be checked against itself; set OMNIDEMO_BACKEND=auto")
-    report = Report("", 0, 0)
+    report = BackendReport("", 0, 0)
     for found in _answers(settings, methods, temperatures, tokens, prompts):
-        report = found if isinstance(found, Report) else report
+        report = found if isinstance(found, BackendReport) else report
         yield found
     if settings.packed:
         gc.collect()  # a pair is a reference cycle
@@ -151,7 +151,7 @@ def _answers(
     temperatures: Sequence[float],
     tokens: int,
     prompts: Sequence[str],
-) -> Iterator[Stage | Report]:
+) -> Iterator[Stage | BackendReport]:
     """The answers of `check`."""
     other = build_measured_pair(
         settings.target, settings.drafter, settings.model_copy(update={"arithmetic": "float32"})
@@ -175,7 +175,7 @@ def _answers(
         raise ValueError("nothing here is faster than the reference; choose a model of Llama, Qwen2 or Qwen3")
     if backend == "cpu" and not compile_kernels.wait():
         raise ValueError(f"the passes cannot be compiled here: {compile_kernels.failure()}")
-    report = Report(backend, 0, 0)
+    report = BackendReport(backend, 0, 0)
     yield Stage("answers", 0, len(cases))
     for count, case in enumerate(cases, 1):
         right = reference.generate(**case, **options)

@@ -21,7 +21,7 @@ from omnidemo.serving.quotas import Refused
 from omnidemo.storage.recorded_rounds import json_line, round_lines
 from omnidemo.ui import answer_lines, text
 from omnidemo.ui.answer_lines import UPDATE_SECONDS
-from omnidemo.ui.chat_request import Question, conversation, in_manner, read_line, read_options, with_help
+from omnidemo.ui.chat_request import ChatRequest, conversation, in_manner, read_line, read_options, with_help
 from omnidemo.ui.drafts_ahead import with_drafts
 from omnidemo.ui.errors import ENGINE, report
 from omnidemo.ui.markdown_tree import LiveMarkdown
@@ -102,14 +102,14 @@ def stream(
 
 def _chat(services: PublicServices, running: Running) -> Any:
     def chat(question: dict[str, Any] | None) -> Iterator[str]:
-        """Answer a question (`ui/chat_request.py: Question`) by a stream of JSON lines
+        """Answer a question (`ui/chat_request.py: ChatRequest`) by a stream of JSON lines
         (`ui/answer_lines.py`); the last one holds the text and the figures."""
-        yield from _answer(services, running, Question.of(question))
+        yield from _answer(services, running, ChatRequest.of(question))
 
     return chat
 
 
-def _answer(services: PublicServices, running: Running, question: Question) -> Iterator[str]:
+def _answer(services: PublicServices, running: Running, question: ChatRequest) -> Iterator[str]:
     """The JSON lines of an answer."""
     settings = services.settings
     session, run = question.session or f"api-{secrets.token_hex(8)}", question.run or secrets.token_hex(8)
