@@ -119,7 +119,7 @@ def test_a_row_that_depends_on_its_company_is_told(tmp_path: Path, monkeypatch: 
         return found
 
     monkeypatch.setattr(FusedCache, "forward", wrong)
-    report = BackendReport("cpu", 1, 1, company=differing(runner, [5, 6, 7]))
+    report = BackendReport("cpu", 1, 1, batched=differing(runner, [5, 6, 7]))
     assert not report.passed and report.lines()[-1].endswith("in int8: 2 numbers differ.")
 
 

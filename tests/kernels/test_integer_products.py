@@ -1,5 +1,5 @@
 """Products in whole numbers have the bits that numpy finds, in every instruction set that this processor has,
-alone and in any company."""
+alone and in any batch."""
 
 from __future__ import annotations
 

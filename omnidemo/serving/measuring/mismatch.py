@@ -64,8 +64,8 @@ class Mismatch:
 @dataclass(frozen=True, slots=True)
 class BackendReport:
     """`answers` were compared, with `tokens` reference tokens. `different` of them differ, the first at
-    `first`; `near_ties` others part where rounding decides. `company`: the numbers of a packed target's
-    logits that depend on other rows; None for other targets."""
+    `first`; `near_ties` others part where rounding decides. `batched`: how many numbers of a packed target's
+    logits depend on the other rows of a batch; None for other targets."""
 
     backend: str
     answers: int
@@ -73,17 +73,17 @@ class BackendReport:
     different: int = 0
     first: Mismatch | None = None
     near_ties: int = 0
-    company: int | None = None
+    batched: int | None = None
 
     @property
     def passed(self) -> bool:
-        return self.first is None and not self.company
+        return self.first is None and not self.batched
 
     def lines(self) -> list[str]:
         """The report as lines for people."""
-        if self.company is None:
+        if self.batched is None:
             return self._found()
-        said = f"{self.company:,} numbers differ" if self.company else "the same bits"
+        said = f"{self.batched:,} numbers differ" if self.batched else "the same bits"
         return [*self._found(), f"A row of logits alone and among up to {MOST} in int8: {said}."]
 
     def _found(self) -> list[str]:
@@ -141,7 +141,7 @@ def check(
         if isinstance(target.runner, FusedLlama) and target.runner.packed is not None:
             yield Stage("rows in int8", 0, 1)
             ids = target.tokenizer.encode("\n".join(prompts))
-            yield replace(report, company=differing(target.runner, ids))
+            yield replace(report, batched=differing(target.runner, ids))
             yield Stage("rows in int8", 1, 1)
 
 

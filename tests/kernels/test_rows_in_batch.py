@@ -1,4 +1,4 @@
-"""A row's logits have the same bits alone and in any company: what makes a draft lossless, bit for bit."""
+"""A row's logits have the same bits alone and in any batch: what makes a draft lossless, bit for bit."""
 
 from __future__ import annotations
 
