@@ -70,8 +70,8 @@ def passes_of(
     return made
 
 
-def middle(runs: Sequence[T], value: Callable[[T], float]) -> T:
-    """The run with the median value; of two in the middle the lower one."""
+def median_run(runs: Sequence[T], value: Callable[[T], float]) -> T:
+    """The run with the median value; of an even number the lower of the two."""
     return sorted(runs, key=value)[(len(runs) - 1) // 2]
 
 

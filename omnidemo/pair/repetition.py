@@ -16,7 +16,7 @@ from omnidemo.decoding.methods import BASELINE
 from omnidemo.decoding.state import DecodingState
 from omnidemo.pair.answer_plan import Beginning, plan_answer
 from omnidemo.pair.drafting_line import timed
-from omnidemo.pair.in_turns import Budget, LaneStopped, middle, passes_of, spread
+from omnidemo.pair.in_turns import Budget, LaneStopped, median_run, passes_of, spread
 from omnidemo.pair.ngram_memory import remember
 from omnidemo.pair.pair import Pair
 
@@ -78,7 +78,7 @@ class Repetition:
         finally:
             with self._pair._lock:
                 self._pair._conversations.end(states[0])
-        shown = middle(passes, self._speedup)
+        shown = median_run(passes, self._speedup)
         tokens = sum(len(done.tokens) for done in shown["guessed"])
         found = [self._speedup(shown), *spread([*map(self._speedup, passes)])]
         speed, low, high = told(self._per_step, found)

@@ -17,7 +17,7 @@ from omnidemo.decoding.methods import BASELINE
 from omnidemo.learning.lines.line_names import AUTO
 from omnidemo.learning.lines.router import DEFAULT
 from omnidemo.models.catalogue import credits_of
-from omnidemo.pair.in_turns import middle
+from omnidemo.pair.in_turns import median_run
 from omnidemo.serving.comparison import FRESH, Asked, Comparison, Question, turns_of
 from omnidemo.serving.measuring.prompt_files import read_questions
 from omnidemo.serving.measuring.report_tables import csv_table
@@ -257,6 +257,6 @@ class ComparisonView:
         """The run of a method nearest to its median, with the range of all its runs and whether all wrote the
         baseline's text."""
         own = [result for result in self.results if result["method"] == row["method"]]
-        nearest = middle(own, lambda result: result.get("tokens_per_second") or 0.0)
+        nearest = median_run(own, lambda result: result.get("tokens_per_second") or 0.0)
         checked = None if not row["checked"] else row["identical"] == row["checked"]
         return nearest | {"speedup": row["speedup"], "identical": checked, "best": row["best"], "n": row["n"]}

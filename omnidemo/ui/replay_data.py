@@ -13,7 +13,7 @@ from omnidemo.core.config import SAMPLING, GenerationConfig
 from omnidemo.core.records import Generation, Round
 from omnidemo.decoding.methods import BASELINE
 from omnidemo.learning.lines.router import DEFAULT
-from omnidemo.pair.in_turns import middle
+from omnidemo.pair.in_turns import median_run
 from omnidemo.pair.repeated_task import options_of
 from omnidemo.serving.comparison import FRESH, TODAY
 from omnidemo.serving.public_services import PublicServices
@@ -39,7 +39,7 @@ def _lane(rounds: Iterable[Round], version: int, **about: Any) -> dict[str, Any]
 
 def lane(runs: Sequence[Generation]) -> dict[str, Any]:
     """A lane of measured runs: the median one, and the seconds of each."""
-    shown, seconds = middle(runs, _seconds), [*map(_seconds, runs)]
+    shown, seconds = median_run(runs, _seconds), [*map(_seconds, runs)]
     about = {"method": shown.method, "at": time.time(), "runs": len(runs), "seconds": seconds}
     return _lane(shown.rounds, shown.adapter_version, **about)
 

@@ -11,7 +11,7 @@ import pytest
 
 from omnidemo.core.metrics import measure
 from omnidemo.core.records import Generation, Round, Token
-from omnidemo.pair.in_turns import Budget, LaneStopped, in_turns, middle, passes_of, rotated, spread
+from omnidemo.pair.in_turns import Budget, LaneStopped, in_turns, median_run, passes_of, rotated, spread
 from omnidemo.pair.repetition import (
     BUDGET,
     BUSY,
@@ -96,7 +96,7 @@ def test_the_range_holds_the_median_with_95_per_cent(runs: int, low: int, high: 
 
 
 def test_the_run_that_is_shown_is_the_middle_one() -> None:
-    assert middle([5.0, 1.0, 2.0], float) == 2.0 and middle([1.0, 9.0, 2.0, 3.0], float) == 2.0
+    assert median_run([5.0, 1.0, 2.0], float) == 2.0 and median_run([1.0, 9.0, 2.0, 3.0], float) == 2.0
 
 
 def answered(rounds: int, tokens: int, seconds: float) -> Generation:
