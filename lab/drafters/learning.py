@@ -27,7 +27,7 @@ from omnidemo.storage.store import Store
 
 FIGURES = ("overlap", "same first", "accepted")
 ARRAYS = ("drafter_ids", "starts", "lengths", "accepted", "p", "top_ids", "top_p", "first_ids", "first_p")
-HEADINGS = ("requests", "set", *FIGURES, "pace", "taken back")
+HEADINGS = ("requests", "set", *FIGURES, "pace", "rolled back")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +37,14 @@ class Reading:
 
     Agreement is that of `learning/distill/trace_agreement.py`: Σ min(p, q), the same first choice, and at the
     temperature of the answer how probably a guess would be accepted, its repetition penalty apart. The pace
-    of the line (`Evaluation.pace`) and how many versions were taken back are those of that moment."""
+    of the line (`Evaluation.pace`) and how many versions were rolled back are those of that moment."""
 
     requests: int
     source: str
     means: tuple[float, ...]
     errors: tuple[float, ...]
     pace: float = 1.0
-    taken_back: int = 0
+    rolled_back: int = 0
 
     def cells(self) -> list[str]:
         sign = "+" if self.requests else ""
@@ -54,7 +54,7 @@ class Reading:
             self.source,
             *(f"{mean:{sign}.4f} ± {error:.4f}" for mean, error in pairs),
             f"{self.pace:g}",
-            str(self.taken_back),
+            str(self.rolled_back),
         ]
 
 
@@ -131,16 +131,16 @@ def _readings(
     line: Line, state: Callable[[], tuple[AdapterState | None, float, int]], counts: Iterator[int],
     kept: Mapping[str, Sequence[Trace]],
 ) -> Iterator[Reading]:  # fmt: skip
-    """`state`: the adapter, the pace and the versions taken back at this moment."""
+    """`state`: the adapter, the pace and the versions rolled back at this moment."""
     fresh: dict[str, np.ndarray] = {}
     for count in chain([0], counts):
-        line.adapter, pace, taken_back = state()
+        line.adapter, pace, rolled_back = state()
         for name, traces in kept.items():
             found = _figures(line, traces)
             change = found - fresh.setdefault(name, np.zeros_like(found))
             errors = change.std(axis=0) / np.sqrt(len(change))
             means = tuple(change.mean(axis=0).tolist())
-            yield Reading(count, name, means, tuple(errors.tolist()), pace, taken_back)
+            yield Reading(count, name, means, tuple(errors.tolist()), pace, rolled_back)
             if not count:
                 fresh[name] = found
 

@@ -1,5 +1,5 @@
 """The answers of an adapter line, one by one, as the Adaptation tab shows them: tokens a step, whose tokens
-they are, acceptance, and where versions were published and taken back. Before the first answer: a recorded
+they are, acceptance, and where versions were published and rolled back. Before the first answer: a recorded
 run."""
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ def answers_json(rows: Sequence[Mapping[str, Any]], line: str, live: int) -> dic
 
 def version_marks(versions: Sequence[int]) -> list[dict[str, Any]]:
     """Changes of the version that drafts, of one answer after another: a later version was published; where
-    an earlier one drafts again, the later one was taken back."""
+    an earlier one drafts again, the later one was rolled back."""
     found = []
     for place, (last, version) in enumerate(pairwise(versions), start=1):
         if version > last:
             found.append({"before": place, "kind": "published", "version": version})
         elif version < last:
-            found.append({"before": place, "kind": "taken back", "version": last})
+            found.append({"before": place, "kind": "rolled back", "version": last})
     return found
 
 

@@ -68,11 +68,11 @@ def test_versions_are_marks(page: Page, served: Served) -> None:
     )
     assert [re.sub(" of the small model was|Version | here", "", one) for one in told] == [
         "5 published",  # the one that drafts now
-        "2 taken back",
+        "2 rolled back",
         "2 published",
         "1 published",
     ]
     expect(panel.locator("text.published").first).to_have_text(
         "▲ v5"
     )  # named first where there is little room
-    expect(panel).to_contain_text("version taken back")
+    expect(panel).to_contain_text("version rolled back")

@@ -362,7 +362,7 @@ def test_a_sabotaged_trainer_is_rolled_back_by_itself(make: Make, monkeypatch: p
     effect = next(call[4] for call in store.named("set_effect") if call[3] == bad)
     assert effect["rolled_back"] == 1.0 and effect["acceptance_after"] < effect["acceptance_before"]
     again, _ = make()
-    assert again.restore() == trusted  # a version that was taken back stays so
+    assert again.restore() == trusted  # a version that was rolled back stays so
 
     learner = learner_for({}, distiller.folder, distiller.versions.current.adapter, plan(distiller))
     broken = distiller.versions.load(bad).adapter

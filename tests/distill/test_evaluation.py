@@ -82,7 +82,7 @@ def test_a_version_that_goes_wrong_is_not_hidden_by_the_good_of_those_before_it(
 @pytest.mark.parametrize(
     ("shift", "wanted"), [(0.3, "better"), (0.0, "open"), (-0.3, "open"), (-0.4, "worse")]
 )
-def test_a_version_is_trusted_soon_and_taken_back_only_when_it_is_sure(shift: float, wanted: str) -> None:
+def test_a_version_is_trusted_soon_and_rolled_back_only_when_it_is_sure(shift: float, wanted: str) -> None:
     evidence = [
         PairedAcceptance(shift + np.array([-1.0, 1.0] * 50), np.zeros(100), 5)
     ]  # standard error 0.1005

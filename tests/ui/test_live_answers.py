@@ -38,7 +38,7 @@ def test_versions_are_marked_where_they_were_published_and_taken_back() -> None:
     assert answers_json(rows, DEFAULT, 4)["marks"] == [
         {"before": 2, "kind": "published", "version": 1},
         {"before": 3, "kind": "published", "version": 3},
-        {"before": 4, "kind": "taken back", "version": 3},
+        {"before": 4, "kind": "rolled back", "version": 3},
         {"before": 6, "kind": "published", "version": 4},  # no answer met it
     ]
     assert version_marks([]) == version_marks([5]) == []
@@ -50,7 +50,7 @@ def test_the_line_that_is_looked_at_is_shown_and_one_without_answers_gives_way_t
     assert shown["line"] == DEFAULT and [one["number"] for one in shown["answers"]] == [2]
     shown = answers_json(rows, "code", 9)
     assert shown["line"] == "maths" and [one["number"] for one in shown["answers"]] == [1, 3]
-    assert [mark["kind"] for mark in shown["marks"]] == ["taken back"], "the live version is of another line"
+    assert [mark["kind"] for mark in shown["marks"]] == ["rolled back"], "the live version is of another line"
 
 
 def test_only_the_newest_answers_are_sent() -> None:

@@ -36,7 +36,7 @@ def by_hand(ids: list[int], tail: list[int], own: bool) -> list[tuple[int, int]]
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("length", [3, 40, 300, SMALLEST + 500])
 def test_places_are_all_that_there_are(seed: int, length: int) -> None:
-    """Entered at once, id by id, and after some were taken back."""
+    """Entered at once, id by id, and after some were rolled back."""
     draw = random.Random(seed)
     ids = [draw.randrange(12) for _ in range(length)]
     wanted = by_hand(ids, ids, True)[:CANDIDATES]

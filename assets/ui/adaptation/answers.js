@@ -65,7 +65,7 @@ const markVersions = ({ line, x, y, slot, top, write, width }, marks) => {
   let until = Infinity; // where the name of the mark behind begins; the newest is named first
   for (const { before, kind, version } of [...marks].reverse()) {
     const at = Math.min(x(before) - slot / 2, width - RIGHT),
-      back = kind === "taken back",
+      back = kind === "rolled back",
       name = `${back ? "↩" : "▲"} v${version}`,
       half = (LETTER * name.length) / 2,
       look = back ? "back" : "published";
@@ -207,7 +207,7 @@ widgets.answers = host => {
         s.answers.some(one => one.nothing_learned != null) &&
           el("span.key.without", { title: REPLAYED }, "┅ the same answer with nothing learned"),
         swaps("published") && el("span.key.published", "▲ version published"),
-        swaps("taken back") && el("span.key.back", "↩ version taken back"),
+        swaps("rolled back") && el("span.key.back", "↩ version rolled back"),
       ),
       title(
         "Whose tokens they are",

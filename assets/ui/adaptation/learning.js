@@ -82,7 +82,7 @@ widgets.trainer = (host, { trigger }) => {
           [
             "rolled back",
             plural(s.rolled_back, "time"),
-            "Versions that guessed worse on new answers than the last one that was found better, and were taken back",
+            "Versions that guessed worse on new answers than the last one that was found better, and were rolled back",
           ],
           [
             "live since",

@@ -51,7 +51,7 @@ class Update:
 
     def _evaluate(self, worker: Worker) -> bool:
         """Evaluate the published version beside the trusted one on answers that it has not learned from;
-        whether the update goes on, which it does not where the version was taken back. A failed evaluation
+        whether the update goes on, which it does not where the version was rolled back. A failed evaluation
         changes nothing."""
         versions = self._versions
         with versions.lock:
