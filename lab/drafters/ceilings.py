@@ -19,7 +19,8 @@ import numpy as np
 
 from lab.drafters.guesses import Guesses
 from omnidemo.decoding.calibration import Calibration
-from omnidemo.decoding.sources.copier import LONGEST_COPY, CopiedDraft, Copier, CopyChances
+from omnidemo.decoding.sources.copy_chances import LONGEST_COPY, CopiedDraft, CopyChances
+from omnidemo.decoding.sources.memory_source import MemorySource
 from omnidemo.decoding.sources.text_index import TextIndex
 
 LONGEST = 8  # guesses of a draft
@@ -84,7 +85,7 @@ class Simulation:
         ids, prompt = guesses.answer.ids, guesses.answer.prompt
         text = TextIndex()
         text.extend(prompt)
-        copier = Copier(text, self.chances, ends, len(prompt))
+        copier = MemorySource(text, self.chances, ends, len(prompt))
         written, at = [*prompt], 0
         while at < len(ids):
             copied = copier.draft(written, LONGEST_COPY) if self.way != "drafter" else None

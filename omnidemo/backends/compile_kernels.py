@@ -20,7 +20,7 @@ from typing import Any
 
 from omnidemo.backends import processor
 from omnidemo.core.resources import home
-from omnidemo.decoding.sources import compiled, copier, ngram_table, text_index
+from omnidemo.decoding.sources import compiled, copy_chances, memory_chain, ngram_table, text_index
 from omnidemo.vocabulary import trie_table
 
 SUMS = "sums.json"  # beside the machine code: checksums of its files, and what it was compiled from and for
@@ -227,7 +227,10 @@ def _sources() -> list[Path]:
             "arithmetic/integer.py",
         )
     ]
-    beside += [Path(str(module.__file__)) for module in (trie_table, ngram_table, text_index, copier)]
+    beside += [
+        Path(str(module.__file__))
+        for module in (trie_table, ngram_table, text_index, copy_chances, memory_chain)
+    ]
     return [*beside, *sorted((here / "kernels").rglob("*.py"))]
 
 

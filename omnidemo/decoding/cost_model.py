@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from omnidemo.decoding.calibration import EDGES, Calibration
 from omnidemo.decoding.price_list import PriceList
-from omnidemo.decoding.sources.copier import LONGEST_COPY, CopyChances
+from omnidemo.decoding.sources.copy_chances import LONGEST_COPY, CopyChances
 
 # least gain of a draft's rate over a plain round's, for measured and for guessed prices
 MARGIN, GUESSED_MARGIN = 0.05, 0.15

@@ -20,7 +20,7 @@ from omnidemo.core.config import GenerationConfig
 from omnidemo.core.offers import DraftSource, Offer
 from omnidemo.decoding.calibration import StopRule
 from omnidemo.decoding.cost_model import PLAIN, Best, CostModel, best_draft
-from omnidemo.decoding.sources.copier import CopiedDraft
+from omnidemo.decoding.sources.copy_chances import CopiedDraft
 
 State = NDArray[np.float32]  # [H]: what the drafter's output layer read when it predicted a token
 Head = Callable[[State, float], float]  # (state, log q of the token drawn) → P(accepted)

@@ -44,7 +44,7 @@ from omnidemo.decoding.sampling import (
     Seen,
     highest,
 )
-from omnidemo.decoding.sources.copier import CopiedDraft
+from omnidemo.decoding.sources.copy_chances import CopiedDraft
 from omnidemo.decoding.sources.memory_source import Source
 from omnidemo.decoding.state import DecodingState, TargetContext, target_probs
 from omnidemo.decoding.tracing import Tracer

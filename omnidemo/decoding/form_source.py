@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from omnidemo.core.records import Match
 from omnidemo.decoding.constraint import Constraint
-from omnidemo.decoding.sources.copier import LONGEST_COPY, CopiedDraft, Copier
+from omnidemo.decoding.sources.copy_chances import LONGEST_COPY, CopiedDraft
+from omnidemo.decoding.sources.memory_source import MemorySource
 
 FORCED = Match(0, "form")
 
@@ -24,7 +25,7 @@ class FormSource:
     """A `Source`: the ids that a form forces, which are certain, then those of memory. Forced ids are
     proposed and never inserted, so the law stays the target's under the masks."""
 
-    def __init__(self, constraint: Constraint, memory: Copier | None) -> None:
+    def __init__(self, constraint: Constraint, memory: MemorySource | None) -> None:
         self._constraint, self._memory = constraint, memory
 
     def draft(self, ids: Sequence[int], most: int) -> CopiedDraft | None:

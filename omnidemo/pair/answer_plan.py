@@ -18,7 +18,7 @@ from omnidemo.decoding.method import Method
 from omnidemo.decoding.randomness import randomness_of
 from omnidemo.decoding.sampling import SamplingParams
 from omnidemo.decoding.sources.continuations import Continuations
-from omnidemo.decoding.sources.copier import CopyChances
+from omnidemo.decoding.sources.copy_chances import CopyChances
 from omnidemo.decoding.sources.memory_source import MemorySource
 from omnidemo.decoding.sources.text_index import TextIndex
 from omnidemo.decoding.state import DecodingState
@@ -72,10 +72,8 @@ def _copier(
     """The source of copies; None where nothing is copied."""
     if not method.copies or not (asked.copying or not method.drafts):
         return None
-    text, known = earlier if asked.learn or asked.recall else Earlier()
-    source = MemorySource(state.text, chances, ends, prompt, text)
-    source.known = known
-    return source
+    known = earlier if asked.learn or asked.recall else Earlier()
+    return MemorySource(state.text, chances, ends, prompt, *known)
 
 
 @dataclass(frozen=True, slots=True)

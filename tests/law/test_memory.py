@@ -16,7 +16,7 @@ from omnidemo.decoding.methods import Copy, Method
 from omnidemo.decoding.randomness import Sampler, SharedNoise
 from omnidemo.decoding.sampling import SamplingParams
 from omnidemo.decoding.sources.continuations import Continuations
-from omnidemo.decoding.sources.copier import CopiedDraft, CopyChances
+from omnidemo.decoding.sources.copy_chances import CopiedDraft, CopyChances
 from omnidemo.decoding.sources.memory_source import MemorySource
 from tests.law.test_exactness import LOSSLESS, WARPS
 from tests.support.worlds import CROSSING, NESTED, PLAIN, World, distance
@@ -39,9 +39,8 @@ class Remembering(World):
 
     def copier(self, state: DecodingState) -> MemorySource:
         ends = self.target.roles.get("end", ())
-        made = MemorySource(state.text, CopyChances(), ends, len(self.prompt))
-        made.known = habits(len(self.target))
-        return made
+        known = habits(len(self.target))
+        return MemorySource(state.text, CopyChances(), ends, len(self.prompt), known=known)
 
 
 def remembering(world: World, **changes: object) -> Remembering:

@@ -16,7 +16,7 @@ from omnidemo.decoding.method import Method, subtract
 from omnidemo.decoding.methods import METHODS, fitting, make_method
 from omnidemo.decoding.randomness import Sampler
 from omnidemo.decoding.sampling import Probs, SamplingParams
-from omnidemo.decoding.sources.copier import CopiedDraft
+from omnidemo.decoding.sources.copy_chances import CopiedDraft
 from omnidemo.ui.figures.layout import method_colour
 from tests.law.test_exactness import WARPS, emitted
 from tests.law.test_memory import Fusing
@@ -54,7 +54,7 @@ class NewestAgain:
         self.seen: list[bool] = []
 
     def draft(self, ids: Sequence[int], most: int) -> CopiedDraft | None:
-        return CopiedDraft([ids[-1]], [Match(1, "answer")], [], [0.5]) if most > 0 else None
+        return CopiedDraft([ids[-1]], [Match(1, "answer")], [0.5]) if most > 0 else None
 
     def learn(self, draft: CopiedDraft, written: Sequence[int]) -> None:
         self.seen.append(draft.ids[0] == written[0])

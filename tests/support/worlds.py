@@ -24,8 +24,8 @@ from omnidemo.decoding.form_source import FormSource
 from omnidemo.decoding.methods import Method, fitting
 from omnidemo.decoding.randomness import Place, Randomness
 from omnidemo.decoding.sampling import SamplingParams
-from omnidemo.decoding.sources.copier import Copier, CopyChances
-from omnidemo.decoding.sources.memory_source import Source
+from omnidemo.decoding.sources.copy_chances import CopyChances
+from omnidemo.decoding.sources.memory_source import MemorySource, Source
 from omnidemo.decoding.state import TargetContext
 from omnidemo.pair.pair import Pair
 from omnidemo.vocabulary.ngram_cache import NgramCache
@@ -219,7 +219,7 @@ class World:  # worlds are shared by modules: one that is changed would change t
     def copier(self, state: DecodingState) -> Source | None:
         """What proposes ids from memory."""
         ends = self.target.roles.get("end", ())
-        return Copier(state.text, CopyChances(), ends, len(self.prompt)) if self.copying else None
+        return MemorySource(state.text, CopyChances(), ends, len(self.prompt)) if self.copying else None
 
     def sources(self, state: DecodingState, before: Sequence[int] = ()) -> dict[str, Any]:
         """Source and constraint of a plan, where an answer has the ids `before`."""

@@ -9,8 +9,9 @@ import time
 import pytest
 
 from omnidemo.core.records import Match
-from omnidemo.decoding.sources.copier import CopiedDraft, Copier, CopyChances
-from omnidemo.decoding.sources.text_index import BREAK, CANDIDATES, SMALLEST, TextIndex
+from omnidemo.decoding.sources.copy_chances import CopiedDraft, CopyChances
+from omnidemo.decoding.sources.memory_source import MemorySource
+from omnidemo.decoding.sources.text_index import BREAK, CANDIDATES, SMALLEST, TextIndex, find_places
 from omnidemo.pair import copy_memory
 from omnidemo.pair.copy_memory import CopyMemory
 
@@ -19,6 +20,13 @@ def index(ids: list[int]) -> TextIndex:
     text = TextIndex()
     text.extend(ids)
     return text
+
+
+def places(text: TextIndex, tail: list[int], own: bool) -> list[tuple[int, int]]:
+    """(length, index behind) of the places that are found."""
+    lengths, found = [0] * CANDIDATES, [0] * CANDIDATES
+    count = find_places(text.arrays, tail, own, lengths, found)
+    return [*zip(lengths[:count], found[:count], strict=True)]
 
 
 def by_hand(ids: list[int], tail: list[int], own: bool) -> list[tuple[int, int]]:
@@ -50,7 +58,7 @@ def test_places_are_all_that_there_are(seed: int, length: int) -> None:
     again.trim(length // 2)
     again.extend(ids[length // 2 :])
     for text in (whole, single, again):
-        found = text.places(ids, True)
+        found = places(text, ids, True)
         # other pairs may have the same hash
         assert found == wanted[: len(found)] and len(found) >= min(len(wanted), 4)
 
@@ -63,23 +71,23 @@ def test_places_where_the_arrays_have_grown_and_after_going_back() -> None:
         text.extend([token])
     assert text.nbytes <= TextIndex.BYTES * 5900 and text.nbytes > TextIndex().nbytes
     text.trim(900)
-    assert text.places(ids[:900], True) == index(ids[:900]).places(ids[:900], True)
+    assert places(text, ids[:900], True) == places(index(ids[:900]), ids[:900], True)
     for token in ids[900:]:
         text.extend([token])
     for end in (6000, 3000, 2000):
-        wanted, found = by_hand(ids, ids[:end], False)[:CANDIDATES], text.places(ids[:end], False)
+        wanted, found = by_hand(ids, ids[:end], False)[:CANDIDATES], places(text, ids[:end], False)
         assert found == wanted[: len(found)] and len(found) >= min(len(wanted), 2)
     text.drop(5500)
-    assert text.places(ids, True) == by_hand(ids[5500:], ids[5500:], True)[:CANDIDATES]
+    assert places(text, ids, True) == by_hand(ids[5500:], ids[5500:], True)[:CANDIDATES]
     text.extend(ids[:3000])
     again = [*ids[5500:], *ids[:3000]]
-    assert list(text.ids) == again and text.places(again, True) == index(again).places(again, True)
+    assert list(text.ids) == again and places(text, again, True) == places(index(again), again, True)
 
 
 def draft(
     ids: list[int], most: int = 16, earlier: list[int] | None = None, ends: tuple[int, ...] = ()
 ) -> CopiedDraft | None:
-    return Copier(
+    return MemorySource(
         TextIndex(), CopyChances(), ends, len(ids), None if earlier is None else index(earlier)
     ).draft(ids, most)
 
@@ -108,7 +116,7 @@ def test_earlier_answers_are_a_source_and_are_not_run_together() -> None:
 
 def test_chances_follow_what_is_accepted() -> None:
     ids = [1, 2, 3, 4, 5, 6, 7, 9, 1, 2, 3]
-    copier = Copier(TextIndex(), CopyChances(), (), len(ids))
+    copier = MemorySource(TextIndex(), CopyChances(), (), len(ids))
     before = copier.draft(ids, 4)
     assert before is not None
     for _ in range(60):
@@ -128,7 +136,7 @@ def test_long_prompts_are_entered_in_one_go(ids: list[int]) -> None:
     """The work, not the clock: ten chats of 8,192 ids by numpy, a look-up by at most so many places."""
     began = time.process_time()
     for _ in range(10):
-        assert len(index(ids).places(ids, True)) <= CANDIDATES
+        assert len(places(index(ids), ids, True)) <= CANDIDATES
     assert time.process_time() - began < 5.0  # 20 ms on a quiet machine
 
 
@@ -140,7 +148,7 @@ def test_memory_is_bounded_and_of_its_domain() -> None:
     known = memory.known("a")
     assert known is not None and known.nbytes <= 4 << 16
     assert text is not None and text.nbytes <= (1 << 16) + 1024 and memory.of("b") is None
-    assert [at for _, at in text.places([399, 5, 6], False)] and not text.places([0, 5], False)
+    assert [at for _, at in places(text, [399, 5, 6], False)] and not places(text, [0, 5], False)
     before = memory.digest("a")
     memory.add("a", [1, 2, 3], [400, 5])
     assert before != memory.digest("a") and memory.digest("b") == ""
@@ -169,7 +177,7 @@ def test_stored_answers_come_before_those_of_today() -> None:
         "the oldest goes where there is no room"
     )
     assert memory.digest("a") != before
-    assert text.places([0, 8, 9], False) == [(2, 11)] and text.places([1, 2], False) == [(2, 6)], (
+    assert places(text, [0, 8, 9], False) == [(2, 11)] and places(text, [1, 2], False) == [(2, 6)], (
         "and an answer under way finds them"
     )
     memory.add("a", [], [3, 3, 3])

@@ -22,7 +22,7 @@ from omnidemo.decoding.draft_policy import (
     make_policy,
 )
 from omnidemo.decoding.price_list import PriceList
-from omnidemo.decoding.sources.copier import CopiedDraft
+from omnidemo.decoding.sources.copy_chances import CopiedDraft
 from omnidemo.pair.drafting_now import describe
 from tests.support.cost_models import known
 
@@ -65,7 +65,7 @@ def drafted(rule: DraftPolicy, sure: float) -> int:
 
 def copied(*chances: float) -> CopiedDraft:
     count = len(chances)
-    return CopiedDraft([7] * count, [Match(3, "earlier")] * count, [0] * count, list(chances))
+    return CopiedDraft([7] * count, [Match(3, "earlier")] * count, list(chances))
 
 
 def as_right_as(first: float, later: float, model: CostModel) -> CostModel:

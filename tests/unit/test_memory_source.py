@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from omnidemo.decoding.sources.continuations import Continuations
-from omnidemo.decoding.sources.copier import CopyChances, class_of_continuation
+from omnidemo.decoding.sources.copy_chances import CopyChances
+from omnidemo.decoding.sources.memory_chain import class_of_continuation, learn_chain
 from omnidemo.decoding.sources.memory_source import MemorySource
 from omnidemo.decoding.sources.ngram_table import BEHIND, DECAY, LONGEST, UNLIKELY, WAYS
 from omnidemo.decoding.sources.text_index import BREAK, TextIndex
@@ -123,9 +124,7 @@ def source(prompt: list[int], known: Continuations, earlier: list[int] | None = 
     if earlier is not None:
         text = TextIndex()
         text.extend([*earlier, BREAK])
-    made = MemorySource(TextIndex(), CopyChances(), (99,), len(prompt), text)
-    made.known = known
-    return made
+    return MemorySource(TextIndex(), CopyChances(), (99,), len(prompt), text, known)
 
 
 def certain(*texts: list[int], times: int = 3) -> Continuations:
@@ -163,10 +162,11 @@ def test_chances_are_learned_by_kind_and_share() -> None:
     kinds = {class_of_continuation(kind, share) for kind in range(12) for share in shares}
     assert len(kinds) == 96 and max(kinds) == len(chances.weight) - 1
     one, other = class_of_continuation(11, 0.99), class_of_continuation(8, 0.99)
-    before, beside = chances(one), chances(other)
-    for _ in range(20):
-        chances.learn(one, 0.0)
-    assert before > 0.9 and chances(one) < 0.5 and chances(other) == beside
+    before = chances.accepted / chances.weight
+    for _ in range(20):  # the id 7 was offered, and 8 written
+        learn_chain(*chances.table, [7, 1, 2, 7, one, -1, -1, -1, -1], [8])
+    after = chances.accepted / chances.weight
+    assert before[one] > 0.9 and after[one] < 0.5 and after[other] == before[other]
 
 
 def test_sources_that_agree_make_an_id_likelier() -> None:

@@ -13,7 +13,7 @@ from omnidemo.core.records import Match
 from omnidemo.decoding.cost_model import MARGIN, CostModel
 from omnidemo.decoding.draft_policy import AdaptivePolicy
 from omnidemo.decoding.price_list import ENOUGH, FEW, ROWS, PriceList, RoundTimes
-from omnidemo.decoding.sources.copier import CopiedDraft
+from omnidemo.decoding.sources.copy_chances import CopiedDraft
 
 PASSES = {1: 1.0, 2: 1.05, 4: 1.2, 6: 1.6, 8: 2.0, 16: 3.6}
 TRUE = PriceList(PASSES, 0.1, attention=1e-4, origin="measured", at=1.0)
@@ -58,7 +58,7 @@ def choices(prices: PriceList, clear: float) -> list[str | None]:
         chances = [chance.random() ** 4]
         while len(chances) < 6:
             chances.append(chances[-1] * chance.random() ** 0.3)
-        copied = CopiedDraft([*range(6)], [Match(2, "prompt")] * 6, [0] * 6, chances)
+        copied = CopiedDraft([*range(6)], [Match(2, "prompt")] * 6, chances)
         policy = AdaptivePolicy(5, model)
         policy.begin_round(0, 0, 0)
         took = "copy" if policy.copies(0, copied, True) else "drafter" if policy.budget(0) else "plain"

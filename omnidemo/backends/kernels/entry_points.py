@@ -4,7 +4,6 @@ code; another process then loads it in half a second."""
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from omnidemo.backends.call_layout import Draft, Scores, Text
 from omnidemo.backends.kernels.acceptance_kernel import judge_own
@@ -23,8 +22,7 @@ from omnidemo.backends.kernels.examples import (
 )
 from omnidemo.backends.kernels.filters_kernel import distribution
 from omnidemo.backends.kernels.forward import forward, run_worker
-from omnidemo.backends.kernels.memory.chain import chain, follow, learn_chain
-from omnidemo.backends.kernels.memory.copies import enter
+from omnidemo.backends.kernels.memory_kernel import chain, count, enter, follow, learn_chain
 from omnidemo.backends.kernels.noise_kernel import noise, race
 from omnidemo.backends.kernels.rows_kernel import (
     block_sums,
@@ -35,10 +33,9 @@ from omnidemo.backends.kernels.rows_kernel import (
 )
 from omnidemo.decoding.sources import ngram_table
 from omnidemo.decoding.sources.continuations import Continuations
-from omnidemo.decoding.sources.copier import CopyChances
+from omnidemo.decoding.sources.copy_chances import CopyChances
 from omnidemo.decoding.sources.text_index import TextIndex
 
-count = njit(cache=True, error_model="numpy", nogil=True)(ngram_table.count)
 ENTRIES = (
     token_prob, block_sums, inverse_cdf_by, softmax_given, softmax_, distribution, noise, race,
     forward, run_worker, roll_out,
@@ -64,11 +61,13 @@ def compile_all() -> None:
     keys, weights, ages, kept, counts = Continuations(0).arrays
     follow(keys, weights, kept, counts, 1, whole(1 + ngram_table.LONGEST), np.zeros(1), whole(1))
     count(keys, weights, ages, kept, counts, 1, whole(1), 0, 0)
-    text, chances, made = TextIndex(), CopyChances(), whole(1, 9)
-    known, right = Continuations(0).table, (chances.weight, chances.accepted)
-    enter(text.arrays, np.zeros(1, np.int32))
-    chain(text.arrays, text.arrays, known, right, whole(1), 0, whole(1), made, np.zeros(1))
-    learn_chain(right, made, whole(1))
+    text, chances, made = TextIndex().arrays, CopyChances().table, whole(9)
+    enter(text, np.zeros(1, np.int32))
+    known = keys, weights, kept, counts, 1
+    chain(
+        text, text, known, chances, whole(1), 0, whole(1), whole(5), np.zeros(1), whole(1), made, np.zeros(1)
+    )
+    learn_chain(*chances, made, whole(1))
     run_worker(WORKERS.queue)
     for entry in ENTRIES:
         # Other types are a mistake, and would make an answer wait for seconds.

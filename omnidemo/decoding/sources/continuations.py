@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omnidemo.decoding.sources import compiled
+from omnidemo.decoding.sources.compiled import call
 from omnidemo.decoding.sources.ngram_table import KEPT, LONGEST, WAYS, count, follow
 
 BYTES = 16 + 8 * KEPT  # of a context: key, weight and age; next ids and their counts
@@ -69,7 +69,7 @@ class Continuations:
         tail = ids[-LONGEST:]
         found[LONGEST - len(tail) : LONGEST] = tail
         shares, kinds = np.empty(most), np.empty(most, np.int64)
-        made = _call(follow, *self.table, found, shares, kinds)
+        made = call(follow, *self.table, found, shares, kinds)
         return [
             *zip(
                 found[LONGEST : LONGEST + made].tolist(), shares[:made].tolist(), kinds[:made].tolist(),
@@ -81,7 +81,7 @@ class Continuations:
         """Learn from a text, of which the ids from place `first` on are new."""
         self._make_room(LONGEST * (len(ids) - first))
         text = np.array(ids, np.int64)
-        self.contexts += _call(count, *self.arrays, self.bits, text, first, self.clock)
+        self.contexts += call(count, *self.arrays, self.bits, text, first, self.clock)
         self.clock += len(ids) - first
 
     def learn_newest(self, texts: Sequence[Sequence[int]]) -> None:
@@ -100,11 +100,3 @@ class Continuations:
             stays = bit[..., 0] == (np.arange(len(keys)) & 1)[:, None]
             moved = ((array * stays[..., None]).astype(array.dtype) for array in (keys, *rest))
             self.arrays, self.bits = [array.reshape(-1) for array in moved], self.bits + 1
-
-
-def _call(function: Any, *given: Any) -> int:
-    """Call the compiled function; without one, the plain function with views of the arrays, which Python
-    reads in a third of the time."""
-    if compiled.functions is not None:
-        return int(getattr(compiled.functions, function.__name__)(*given))
-    return int(function(*(one.data if isinstance(one, np.ndarray) else one for one in given)))

@@ -3,33 +3,23 @@ earlier answers, and continuations."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from omnidemo.core.records import Match
-from omnidemo.decoding.sources import compiled
+from omnidemo.decoding.sources.compiled import call
 from omnidemo.decoding.sources.continuations import Continuations
-from omnidemo.decoding.sources.copier import (
-    LEAST,
-    LONGEST_COPY,
-    SOURCES,
-    CopiedDraft,
-    Copier,
-    class_of_continuation,
-)
-from omnidemo.decoding.sources.ngram_table import LONGEST, MEETINGS
+from omnidemo.decoding.sources.copy_chances import LONGEST_COPY, CopiedDraft, CopyChances
+from omnidemo.decoding.sources.memory_chain import ROW, chain, learn_chain
+from omnidemo.decoding.sources.ngram_table import LONGEST
 from omnidemo.decoding.sources.text_index import LONGEST_MATCH, TextIndex
 
-NOWHERE = Match(0, "earlier")
 ORIGINS: tuple[Literal["prompt", "answer", "earlier"], ...] = ("prompt", "answer", "earlier")
 NO_TEXT, NOTHING_KNOWN = TextIndex(), Continuations(0)
-Offers = list[tuple[int, int, float]]  # (id, class, chance)
 
 
 class Source(Protocol):
@@ -51,108 +41,45 @@ class Source(Protocol):
 
 @dataclass(slots=True)
 class _Chain(CopiedDraft):
-    """A draft with the offers for each of its places."""
+    """A draft with the rows that `chain` has written."""
 
-    offers: list[Offers] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class _CompiledChain(CopiedDraft):
-    """A draft of compiled code, with its rows."""
-
-    made: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 3 + 2 * SOURCES), np.int64))
+    made: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
 
 
-class MemorySource(Copier):
-    """`Copier`, and what is `known` of earlier answers, which an answer does not change. Each source has its
-    own chances by class; an id that several propose has a better chance."""
+class MemorySource:
+    """The drafts of one generation, from the conversation (`text`, whose first `prompt` ids are the prompt),
+    from `earlier` answers, and from what is `known` of these. None changes within a round. Each source has
+    its own chances by class; an id that several propose has a better chance."""
 
-    known: Continuations | None = None
-
-    @cached_property
-    def _ends(self) -> NDArray[np.int64]:
-        return np.array([*self.ends], np.int64)
+    def __init__(
+        self, text: TextIndex, chances: CopyChances, ends: Collection[int], prompt: int,
+        earlier: TextIndex | None = None, known: Continuations | None = None,
+    ) -> None:  # fmt: skip
+        self.text, self.chances, self.prompt = text, chances, prompt
+        self.ends = np.array([*ends], np.int64)
+        self.earlier = NO_TEXT if earlier is None else earlier
+        self.known = NOTHING_KNOWN if known is None else known
 
     def draft(self, ids: Sequence[int], most: int) -> CopiedDraft | None:
-        most = min(most, LONGEST_COPY)
-        return self._chain(ids, most) if compiled.functions is None or most < 1 else self._call(ids, most)
-
-    def _call(self, ids: Sequence[int], most: int) -> CopiedDraft | None:
-        """`_chain` by compiled code."""
+        if (most := min(most, LONGEST_COPY)) < 1:
+            return None
         if len(self.text) < len(ids):
             self.text.extend(ids[len(self.text) :])
-        earlier, known, chances = self.earlier or NO_TEXT, self.known or NOTHING_KNOWN, self.chances
-        made, wholes = np.empty((most, 3 + 2 * SOURCES), np.int64), np.empty(most)
-        count = compiled.functions.chain(
-            self.text.arrays, earlier.arrays, known.table, (chances.weight, chances.accepted),
-            np.array(ids[-LONGEST_MATCH:], np.int64), self.prompt, self._ends, made, wholes,
+        tail = np.array(ids[-LONGEST_MATCH:], np.int64)
+        behind = np.full(LONGEST + most, -1, np.int64)
+        behind[LONGEST - min(LONGEST, len(tail)) : LONGEST] = tail[-LONGEST:]
+        made, wholes = np.empty(ROW * most, np.int64), np.empty(most)
+        count = call(
+            chain, self.text.arrays, self.earlier.arrays, self.known.table, self.chances.table, tail,
+            self.prompt, self.ends, behind, np.empty(most), np.empty(most, np.int64), made, wholes,
         )  # fmt: skip
         if not count:
             return None
-        made = made[:count]
-        rows = made[:, :3].tolist()
-        return _CompiledChain(
-            [token for token, *_ in rows], [Match(length, ORIGINS[origin]) for _, length, origin in rows],
-            [], wholes[:count].tolist(), made,
-        )  # fmt: skip
-
-    def _chain(self, ids: Sequence[int], most: int) -> CopiedDraft | None:
-        tail, made = [*ids[-LONGEST:]], _Chain()
-        both, known = self.drafts(ids, most), self.known
-        copies = [copied for copied in both if copied is not None]
-        found, first, whole = known.follow(tail, most) if known is not None else [], 0, 1.0
-        for step in range(most):
-            offers: Offers = []
-            follows, match = -1, NOWHERE
-            if step - first < len(found):
-                follows, share, kind = found[step - first]
-                own = class_of_continuation(kind, share)
-                offers.append((follows, own, self.chances(own)))
-            for copied in copies:
-                if step < len(copied.ids):
-                    kind = copied.classes[step]
-                    offers.append((copied.ids[step], kind, self.chances(kind)))
-            best, token = 0.0, -1
-            for each, *_ in offers:
-                if each != token and (chance := _chance(each, offers)) > best:
-                    best, token = chance, each
-            whole *= best
-            if whole < LEAST:
-                break
-            if token == follows:
-                match = Match(found[step - first][2] // MEETINGS + 1, "earlier")
-            copies = [copied for copied in copies if copied.ids[step : step + 1] == [token]]
-            for copied in copies:
-                if copied.matches[step].length >= match.length:
-                    match = copied.matches[step]
-            made.ids.append(token)
-            made.matches.append(match)
-            made.chances.append(whole)
-            made.offers.append(offers)
-            if token in self.ends:
-                break
-            if known is not None and token != follows:
-                found, first = known.follow(tail + made.ids, most - step - 1), step + 1
-        return made if made.ids else None
+        made = made[: ROW * count]
+        rows = made.reshape(count, ROW)[:, :3].tolist()
+        matches = [Match(length, ORIGINS[origin]) for _, length, origin in rows]
+        return _Chain([token for token, *_ in rows], matches, wholes[:count].tolist(), made)
 
     def learn(self, draft: CopiedDraft, written: Sequence[int]) -> None:
-        if isinstance(draft, _CompiledChain):
-            right = self.chances.weight, self.chances.accepted
-            compiled.functions.learn_chain(right, draft.made, np.array(written, np.int64))
-            return
         assert isinstance(draft, _Chain)
-        places = zip(draft.offers, draft.ids, written, strict=False)
-        for offers, token, wanted in places:
-            for other, kind, _ in offers:
-                self.chances.learn(kind, float(other == wanted))
-            if token != wanted:
-                break
-
-
-def _chance(token: int, offers: Offers) -> float:
-    """The chance of an id by the surest source that proposes it, and by the others as half independent."""
-    surest, all_wrong = 0.0, 1.0
-    for other, _, chance in offers:
-        if other == token:
-            surest, all_wrong = max(surest, chance), all_wrong * (1.0 - chance)
-    return 1.0 - math.sqrt(all_wrong * (1.0 - surest))
+        call(learn_chain, *self.chances.table, draft.made, np.array(written, np.int64))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omnidemo.decoding.sources import compiled
+from omnidemo.decoding.sources.compiled import call
 
 CANDIDATES = 16  # newest places with the same last two ids that are compared
 LONGEST_MATCH = 32  # most ids that are compared
@@ -53,7 +53,7 @@ class TextIndex:
 
     @property
     def arrays(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], int, int]:
-        """For compiled code: ids, previous positions and heads, how many ids there are, and `begin`."""
+        """Ids, previous positions and heads, how many ids there are, and `begin`."""
         return self._ids, self._previous, self._heads, self._size, self.begin
 
     def extend(self, ids: Sequence[int]) -> None:
@@ -69,17 +69,7 @@ class TextIndex:
         self._enter(np.array(ids, np.int32))
 
     def _enter(self, new: NDArray[np.int32]) -> None:
-        if compiled.functions is not None:
-            self._size = compiled.functions.enter(self.arrays, new)
-            return
-        own, previous, heads = self._ids.data, self._previous.data, self._heads.data
-        size, last = self._size, len(heads) - 1
-        before = own[size - 1] if size else BREAK
-        for token in new.tolist():
-            place = (before * SPREAD + token * 31) & last
-            own[size], previous[size], heads[place] = token, heads[place], self.begin + size
-            size, before = size + 1, token
-        self._size = size
+        self._size = call(enter, self.arrays, new)
 
     def trim(self, length: int) -> None:
         """Keep the first `length` ids."""
@@ -101,26 +91,44 @@ class TextIndex:
             array[:kept] = array[count : self._size].copy()
         self.begin, self._size = self.begin + count, kept
 
-    def places(self, tail: Sequence[int], own: bool) -> list[tuple[int, int]]:
-        """(length, index of the next id) of the newest places where the ids agree with the end of `tail` on
-        at least two ids. `own`: `tail` is this text, whose end is no such place."""
-        if len(tail) < 2:
-            return []
-        before, token, ids, previous = tail[-2], tail[-1], self.ids, self._previous.data
-        begin, found, candidates = self.begin, list[tuple[int, int]](), CANDIDATES
-        most, end = min(LONGEST_MATCH, len(tail)), len(tail) - 1
-        at = self._heads.data[(before * SPREAD + token * 31) & (len(self._heads) - 1)] - begin
-        if own and at == len(ids) - 1:
-            at = previous[at] - begin
-        while at >= 1 and candidates:
-            candidates -= 1
-            if ids[at] == token and ids[at - 1] == before and at + 1 < len(ids):
-                length, reach = 2, min(most, at + 1)
-                while length < reach and ids[at - length] == tail[end - length]:
-                    length += 1
-                found.append((length, at + 1))
-            at = previous[at] - begin
-        return found
+
+# numba compiles these two as they stand here.
+
+
+def enter(text: Any, new: Any) -> int:
+    """Append ids to a text (`TextIndex.arrays`) that has room for them; returns the new size."""
+    ids, previous, heads, size, begin = text
+    before = ids[size - 1] if size > 0 else BREAK
+    for token in new:
+        place = (before * SPREAD + token * 31) & (len(heads) - 1)
+        ids[size], previous[size], heads[place] = token, heads[place], begin + size
+        size, before = size + 1, token
+    return size
+
+
+def find_places(text: Any, tail: Any, own: bool, lengths: Any, places: Any) -> int:
+    """The newest places of a text where the ids agree with the end of `tail` on at least two ids: how many
+    agree, and the index of the next id. `own`: whether `tail` is this text, whose end is no such place.
+    Returns the number of places."""
+    ids, previous, heads, size, begin = text
+    end, count = len(tail) - 1, 0
+    if end < 1 or size < 2:
+        return count
+    before, token = tail[end - 1], tail[end]
+    at = heads[(before * SPREAD + token * 31) & (len(heads) - 1)] - begin
+    if own and at == size - 1:
+        at = previous[at] - begin
+    for _ in range(CANDIDATES):
+        if at < 1:
+            break
+        if ids[at] == token and ids[at - 1] == before and at + 1 < size:
+            length, reach = 2, min(min(LONGEST_MATCH, len(tail)), at + 1)
+            while length < reach and ids[at - length] == tail[end - length]:
+                length += 1
+            lengths[count], places[count] = length, at + 1
+            count += 1
+        at = previous[at] - begin
+    return count
 
 
 def _arrays(room: int) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:

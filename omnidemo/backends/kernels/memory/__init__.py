@@ -1,1 +1,0 @@
-"""What memory proposes: copies, continuations, and the chain of both."""
