@@ -1,4 +1,4 @@
-"""What guessing gains by the clock: answers that are drafted by the price list, each between two plain ones.
+"""What guessing gains by the clock: answers that are drafted by the cost table, each between two plain ones.
 
 Of a set of prompts no answer remembers an earlier one. Of a repeated task the drafted answers remember those
 before them, and each order of its inputs has a line of its own. With `fresh` sets remember, too, and each
@@ -21,8 +21,8 @@ from lab.races.machine import facts
 from omnidemo.core.config import GREEDY, Settings
 from omnidemo.core.records import Generation, Prompt, Round
 from omnidemo.core.tasks import task
+from omnidemo.decoding.cost_table import CostTable
 from omnidemo.decoding.methods import BASELINE
-from omnidemo.decoding.price_list import PriceList
 from omnidemo.pair.pair import Pair
 from omnidemo.pair.repeated_task import prompt_of
 from omnidemo.serving.measuring.report_tables import Stage, group_by
@@ -136,7 +136,7 @@ def _of_tasks(order: GainRequest, pair: Pair) -> Iterator[_Asked]:
                 yield _Asked(name, seed, number, prompt_of(pair, one, text), options, number > order.behind)
 
 
-def _timed(pair: Pair, asked: _Asked, order: GainRequest, prices: PriceList) -> Gain | None:
+def _timed(pair: Pair, asked: _Asked, order: GainRequest, prices: CostTable) -> Gain | None:
     """None where the answer is too short to tell anything."""
     options: dict[str, Any] = {"max_new_tokens": order.max_new_tokens, "seed": asked.number}
     options |= {"repetition_penalty": 1.0} if order.own_manner and asked.order else {}
@@ -166,7 +166,7 @@ def seconds_of(made: Generation) -> float:
     return sum(one.seconds["total"] for one in made.rounds[1:])
 
 
-def charged(rounds: Sequence[Round], prices: PriceList) -> tuple[float, float]:
+def charged(rounds: Sequence[Round], prices: CostTable) -> tuple[float, float]:
     """× plain decoding by a list of prices: of the rounds as they were, and of an oracle's."""
     plain, paid, least = prices.price(1), 0.0, 0.0
     tokens = sum(len(one.tokens) for one in rounds)
@@ -222,7 +222,7 @@ def against_fresh(found: Sequence[Gain]) -> list[list[str]]:
     return lines
 
 
-def _write(order: GainRequest, pair: Pair, prices: PriceList, found: Sequence[Gain]) -> None:
+def _write(order: GainRequest, pair: Pair, prices: CostTable, found: Sequence[Gain]) -> None:
     about = {"command": order.command} if order.command else {}
     about |= facts(pair.target.device) | {
         "target": order.target, "manner": "its own" if order.own_manner else "greedy",

@@ -1,5 +1,5 @@
 """What drafts are expected to bring and to cost: the chances of each source, learned within an answer, and
-the price list. The policy `cost` decides by these two alone, so equal states make equal
+the cost table. The policy `cost` decides by these two alone, so equal states make equal
 drafts.
 
 **Chances.** Calibrations give the acceptance of a slot by the drafter's probability; `CopyChances` give it
@@ -7,7 +7,7 @@ for ids from memory. Before anything is drawn, means stand for the drafter: the 
 slot, separately where it follows copied ids, and of later slots. These means fade with rounds that draft
 nothing, so that a drafter always gets another try.
 
-**Prices.** See `price_list.py`. Here they are relative: a draft's price is how many plain rounds its round
+**Prices.** See `cost_table.py`. Here they are relative: a draft's price is how many plain rounds its round
 lasts.
 """
 
@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omnidemo.decoding.calibration import EDGES, Calibration
-from omnidemo.decoding.price_list import PriceList
+from omnidemo.decoding.cost_table import CostTable
 from omnidemo.decoding.sources.copy_chances import LONGEST_COPY, CopyChances
 
 # least gain of a draft's rate over a plain round's, for measured and for guessed prices
@@ -93,8 +93,8 @@ class Belief:
 class CostModel:
     """The chances of an answer, and the prices of its pair. `prices` None: a guess for an unknown pair."""
 
-    def __init__(self, prices: PriceList | None = None) -> None:
-        self.prices = prices if prices is not None else PriceList.linear()
+    def __init__(self, prices: CostTable | None = None) -> None:
+        self.prices = prices if prices is not None else CostTable.linear()
         self.acceptance = Calibration()  # by the predicted probability of a slot
         # of the slot after an accepted one, by the drafter's probability of the accepted one
         self.next_acceptance = Calibration(prior=0.6)
@@ -134,7 +134,7 @@ class CostModel:
         return self.prices.price(1, USUAL) if self.prices.known else 0.0
 
     def fused_prices(
-        self, prices: PriceList, longest: int, positions: int, unread: int = 0
+        self, prices: CostTable, longest: int, positions: int, unread: int = 0
     ) -> NDArray[np.float64]:
         """[1 + LONGEST_COPY, 1 + longest]: the price, in plain rounds, of a round with m copied ids and n
         drafter slots after them. The drafter has `unread` ids to read first."""

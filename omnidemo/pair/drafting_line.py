@@ -14,9 +14,9 @@ from omnidemo.backends.runner import Runner
 from omnidemo.core.config import GenerationConfig
 from omnidemo.core.records import Round
 from omnidemo.decoding.cost_model import CostModel
+from omnidemo.decoding.cost_table import RoundTimes
 from omnidemo.decoding.draft_policy import Head
 from omnidemo.decoding.method import Method
-from omnidemo.decoding.price_list import RoundTimes
 from omnidemo.models.adapters.acceptance_head import NumpyHead
 
 
@@ -51,7 +51,7 @@ class DraftingLine:
         return f"adapter-{self.version}" + (f"-{self.digest}" if self.version and self.digest else "")
 
     def note(self, done: Round, positions: int, at: float | None = None) -> None:
-        """Take the round's times for the price list. `positions`: ids that the target has read. `at`: the
+        """Take the round's times for the cost table. `positions`: ids that the target has read. `at`: the
         UNIX time. The first round of an answer does not count, because it reads the prompt."""
         if done.index:
             self.cost_model.prices.note(timed(done, positions), at)
@@ -68,7 +68,7 @@ class DraftingLine:
 
 
 def timed(done: Round, positions: int = 0) -> RoundTimes:
-    """A round's times for the price list."""
+    """A round's times for the cost table."""
     return RoundTimes(
         done.proposed + 1, done.drafted, done.seconds["draft"], done.seconds["total"], positions
     )

@@ -106,7 +106,7 @@ class Pair:
         prompt: a text (one user message where the target has a chat template, else the text itself), chat
         messages, or ids. options: those of `omnidemo.core.config.GenerationConfig`, which explains each.
         cancelled: called before each such piece and after each round. note: tell the rounds to the
-        `CostModel`, the price list and `round_listeners`. begun: earlier ids of the answer, which is
+        `CostModel`, the cost table and `round_listeners`. begun: earlier ids of the answer, which is
         continued by up to `max_new_tokens` further ids. on_draft: called with the texts of a round's draft
         before the target checks it; the pair's lock is held. ValueError, before anything runs, for options or
         prompts that cannot be served.

@@ -1,5 +1,5 @@
-"""The price list of a pair on this machine: first a guess, then the list that a file has for machine and
-form, then the measured one; rounds correct it (`decoding/price_list.py`)."""
+"""The cost table of a pair on this machine: first a guess, then the list that a file has for machine and
+form, then the measured one; rounds correct it (`decoding/cost_table.py`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from omnidemo.backends.choice import arithmetic_of, kind_of
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.runner import Runner
 from omnidemo.core.private_folders import replacing
-from omnidemo.decoding.price_list import PriceList
+from omnidemo.decoding.cost_table import CostTable
 from omnidemo.models.gguf.places import models_root
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class PairPrices:
         if not changed and self.form == self._form:
             return
         changed, self._form = changed and self.form == self._form, self.form
-        found = PriceList.from_file(self._all().get(self._form))
+        found = CostTable.from_file(self._all().get(self._form))
         if found is not None:
             self.list.become(found)
         elif not changed:
@@ -89,7 +89,7 @@ class PairPrices:
             most = max(most, median(each))  # a pass costs at least as much as one of fewer rows
             passes[rows] = PROCESSOR["host"] + most
         step, scale = median(steps[1]), median(times[1]) / guess.price(1)
-        self.list.become(PriceList(passes, step, guess.attention * scale, step, "measured", at))
+        self.list.become(CostTable(passes, step, guess.attention * scale, step, "measured", at))
         self.keep()
 
     def keep(self) -> None:
@@ -120,7 +120,7 @@ def cache_folder() -> Path:
     return models_root().parent
 
 
-def guessed(target: Runner, drafter: Runner) -> PriceList:
+def guessed(target: Runner, drafter: Runner) -> CostTable:
     """A list from the bytes that a pass reads and the multiply-adds of a row."""
     gpu = target.device.type != "cpu"
     speed, least = (GPU, PASS_OF_GPU) if gpu else (PROCESSOR, 0.0)
@@ -135,7 +135,7 @@ def guessed(target: Runner, drafter: Runner) -> PriceList:
     if isinstance(target, FusedLlama):
         attention = 8.0 * target.depth * target.kv_heads * target.head_dim / speed["bytes"]
     first = speed["host"] + reading(target) + row
-    return PriceList.linear(first, row, step, attention=attention, beside=step)
+    return CostTable.linear(first, row, step, attention=attention, beside=step)
 
 
 def _read_of(runner: Runner) -> tuple[float, float]:

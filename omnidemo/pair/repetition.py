@@ -142,7 +142,7 @@ class Repetition:
 
 def tokens_within(seconds: float, answer: Generation, plain: float | None = None) -> int:
     """How many of an answer's tokens both lanes write in so many seconds, at least SHORTEST. `plain`: seconds
-    of a plain token by the price list, or else those of a round of the answer, which are an upper bound."""
+    of a plain token by the cost table, or else those of a round of the answer, which are an upper bound."""
     count = len(answer.token_ids)
     spent = sum(done.seconds["total"] for done in answer.rounds)
     if not spent:

@@ -54,7 +54,7 @@ def newly_right(before: Sequence[Round], now: Sequence[Round]) -> Pieces:
 
 @dataclass(frozen=True, slots=True)
 class SameAnswer:
-    """Tokens per pass of the target of one answer, drafted four times by its policy and first price list.
+    """Tokens per pass of the target of one answer, drafted four times by its policy and first cost table.
 
     as_it_was: with all that was learned when the answer began. empty_memory: without earlier answers to copy
     from. fresh_drafter: with the base weights and no n-grams. nothing_learned: both, as in the first answer

@@ -16,7 +16,7 @@ from omnidemo.core.config import Settings
 from omnidemo.core.config.answer_options import Policy
 from omnidemo.core.offers import Offer
 from omnidemo.core.records import Round, Trace
-from omnidemo.decoding.price_list import PriceList
+from omnidemo.decoding.cost_table import CostTable
 from omnidemo.decoding.tracing import Tracer
 from omnidemo.models.adapters import acceptance_head
 from omnidemo.pair.pair import Pair
@@ -53,13 +53,13 @@ def test_what_rounds_took_is_noted_under_the_lock(pair: Pair, monkeypatch: pytes
     held: dict[str, list[bool]] = {"note": [], "settle": []}
 
     def watch(name: str) -> None:
-        original = getattr(PriceList, name)
+        original = getattr(CostTable, name)
 
-        def watched(self: PriceList, *given: object) -> object:
+        def watched(self: CostTable, *given: object) -> object:
             held[name].append(pair._lock.locked())
             return original(self, *given)
 
-        monkeypatch.setattr(PriceList, name, watched)
+        monkeypatch.setattr(CostTable, name, watched)
 
     for name in held:
         watch(name)
@@ -92,7 +92,7 @@ def test_every_draft_policy_writes_the_same(pair: Pair, policy: Policy) -> None:
         PROMPT, method="autoregressive", max_new_tokens=40, learn=False, reuse=False
     ).token_ids
     pair.publish(1, {}, acceptance_head.fresh(32), domain=policy)
-    pair.prices.list.become(PriceList.linear(1.0, 0.01, 0.01))  # by which "cost" drafts on any machine
+    pair.prices.list.become(CostTable.linear(1.0, 0.01, 0.01))  # by which "cost" drafts on any machine
     made = pair.generate(
         PROMPT,
         draft_policy=policy,

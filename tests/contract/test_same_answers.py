@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from omnidemo.decoding.cost_table import CostTable
 from omnidemo.decoding.methods import METHODS
-from omnidemo.decoding.price_list import PriceList
 from tests.contract.conftest import PAIRS
 from tests.contract.sides import STORY, SUM, TEXTS, WINDOW, Sides, answer
 
@@ -118,7 +118,7 @@ def test_at_the_same_prices_both_sides_draft_alike(sides: Sides, row: float, tem
         pair.forget("default")
     for text in (SUM, STORY, SUM):
         for pair in sides.both:
-            pair.prices.list.become(PriceList.linear(1.0, row, 0.05, origin="measured", at=1.0))
+            pair.prices.list.become(CostTable.linear(1.0, row, 0.05, origin="measured", at=1.0))
         sides.ask(text, draft_policy="cost", temperature=temperature, seed=4, max_new_tokens=60)
 
 

@@ -16,9 +16,9 @@ from omnidemo.backends.fused_llama import FusedCache, FusedLlama
 from omnidemo.core.config import GenerationConfig
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.cost_model import CostModel
+from omnidemo.decoding.cost_table import CostTable
 from omnidemo.decoding.draft_policy import StopRule, make_policy
 from omnidemo.decoding.methods import NgramExact, make_method
-from omnidemo.decoding.price_list import PriceList
 from omnidemo.decoding.randomness import Sampler
 from omnidemo.decoding.rollout import RolloutRequest, token_by_token
 from omnidemo.decoding.sampling import SamplingParams
@@ -152,7 +152,7 @@ def test_rules_foresee_themselves() -> None:
                 [float(chance.random() < 0.7) for _ in range(4)],
             )
         if chance.random() < 0.8:
-            known.prices = PriceList.linear(chance.uniform(0.5, 2.0), 0.1, chance.uniform(0.01, 1.0))
+            known.prices = CostTable.linear(chance.uniform(0.5, 2.0), 0.1, chance.uniform(0.01, 1.0))
         numbers: dict[str, Any] = {"longest_draft": 9, "confidence": chance.random(), "gamma": 0.5}
         for name in ("cost", "confidence", "head"):
             rule = make_policy(GenerationConfig(draft_policy=name, **numbers), known, None)

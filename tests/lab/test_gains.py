@@ -9,7 +9,7 @@ import pytest
 
 from lab.races.gains import Gain, against_fresh, charged, table
 from omnidemo.core.records import Round, Token
-from omnidemo.decoding.price_list import PriceList
+from omnidemo.decoding.cost_table import CostTable
 from tests.support.cli import Cli, refused
 
 
@@ -22,14 +22,14 @@ def round_of(written: int, proposed: int, drafted: int) -> Round:
 
 
 def test_an_oracle_cuts_drafts_and_leaves_those_that_do_not_pay() -> None:
-    prices = PriceList.linear(1.0, 0.25, 0.0)
+    prices = CostTable.linear(1.0, 0.25, 0.0)
     right, wrong = round_of(4, 3, 3), round_of(1, 3, 3)
     assert charged([right], prices) == pytest.approx((4 / 1.75, 4 / 1.75))
     assert charged([wrong], prices) == pytest.approx((1 / 1.75, 1.0))
     assert charged([right, wrong], prices) == pytest.approx((5 / 3.5, 5 / 2.75))
     copied = round_of(3, 2, 0)
-    assert charged([copied], PriceList.linear(1.0, 0.25, 9.0)) == pytest.approx((2.0, 2.0))
-    assert charged([round_of(2, 1, 1)], PriceList.linear(1.0, 1.5, 0.0))[1] == 1.0
+    assert charged([copied], CostTable.linear(1.0, 0.25, 9.0)) == pytest.approx((2.0, 2.0))
+    assert charged([round_of(2, 1, 1)], CostTable.linear(1.0, 1.5, 0.0))[1] == 1.0
 
 
 def gain(name: str, order: int, seconds: float, same: bool = True, **fresh: float) -> Gain:

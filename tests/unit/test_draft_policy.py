@@ -13,6 +13,7 @@ from omnidemo.core.config.answer_options import Policy
 from omnidemo.core.records import Match
 from omnidemo.decoding.calibration import TRUST, Calibration
 from omnidemo.decoding.cost_model import FIRST, MARGIN, PLAIN, READING, CostModel, best_draft
+from omnidemo.decoding.cost_table import CostTable
 from omnidemo.decoding.draft_policy import (
     CAUTION,
     HOLD,
@@ -21,7 +22,6 @@ from omnidemo.decoding.draft_policy import (
     DraftPolicy,
     make_policy,
 )
-from omnidemo.decoding.price_list import PriceList
 from omnidemo.decoding.sources.copy_chances import CopiedDraft
 from omnidemo.pair.drafting_now import describe
 from tests.support.cost_models import known
@@ -150,7 +150,7 @@ def test_of_copies_drafter_both_and_neither_the_policy_takes_what_brings_most_fo
 
 def test_the_margin_is_wider_where_prices_are_guessed() -> None:
     for origin, pays in (("guessed", False), ("measured", True)):
-        model = CostModel(PriceList.linear(1.0, 0.6, 0.1, origin=origin))
+        model = CostModel(CostTable.linear(1.0, 0.6, 0.1, origin=origin))
         policy = AdaptivePolicy(4, model)
         policy.begin_round(0, 0, 0)
         assert (policy.copies(0, copied(0.76), drafts=False) > 0) is pays
@@ -229,7 +229,7 @@ def test_the_rule_is_held_for_some_rounds() -> None:
 def test_an_answer_that_has_begun_goes_by_the_prices_that_it_began_with() -> None:
     model = known()
     policy = AdaptivePolicy(8, model)
-    model.prices.become(PriceList.linear(1.0, 9.0, 9.0))
+    model.prices.become(CostTable.linear(1.0, 9.0, 9.0))
     policy.begin_round(0, 50, 0)
     assert policy.budget(0) == 8
     other = AdaptivePolicy(8, model)

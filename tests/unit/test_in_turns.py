@@ -112,7 +112,7 @@ def test_as_many_tokens_as_fit_the_seconds_and_no_less_than_32() -> None:
     assert tokens_within(10.0, answered(100, 2, 0.001)) == 200, "all of a fast answer"
     assert tokens_within(10.0, answered(100, 2, 9.0)) == 32
     assert tokens_within(10.0, answered(10, 1, 9.0)) == 10, "an answer has no more"
-    assert tokens_within(10.0, answered(100, 2, 0.1), 0.05) == 100, "the price list knows better"
+    assert tokens_within(10.0, answered(100, 2, 0.1), 0.05) == 100, "the cost table knows better"
 
 
 def test_what_is_measured_of_a_long_answer_is_its_middle() -> None:

@@ -63,7 +63,7 @@ widgets.trainer = (host, { trigger }) => {
         d?.off
           ? d.sentence
           : d && !d.speculating
-            ? "By the price list guessing would not be faster, so the big model writes alone."
+            ? "By the cost table guessing would not be faster, so the big model writes alone."
             : "",
       );
       plain.title = d?.sentence ?? "";

@@ -20,7 +20,7 @@ const columns = [
   ["tokens", "How many it would guess"],
   ["chance", "That all of them are right, by what was learned of such guesses"],
   ["expected", "Tokens that the step is expected to write"],
-  ["price", "How many steps without guessing the step lasts, by the price list"],
+  ["price", "How many steps without guessing the step lasts, by the cost table"],
   ["per price", "Expected tokens by price; without guessing it is 1"],
 ];
 const number = x => format(x, "number");

@@ -17,9 +17,9 @@ from omnidemo.backends.compiled_backend import CompiledBackend, RolledDraws
 from omnidemo.core.config import GenerationConfig, Manner
 from omnidemo.core.config.refusals import ModelError
 from omnidemo.decoding.backend import Acceptance, Draft, Judged, KVCache, Pass, RoundPlan
+from omnidemo.decoding.cost_table import CostTable
 from omnidemo.decoding.engine import RoundContext
 from omnidemo.decoding.method import Method
-from omnidemo.decoding.price_list import PriceList
 from omnidemo.decoding.randomness import SharedNoise
 from omnidemo.models.answer_forms import FormError
 from omnidemo.models.load import LanguageModel
@@ -121,14 +121,14 @@ class LinkedRounds(CompiledBackend):
 
 
 class LinkedPrices(PairPrices):
-    """The price list of a connection: the server's prices plus the delay. It is not kept."""
+    """The cost table of a connection: the server's prices plus the delay. It is not kept."""
 
     def __init__(self, target: LanguageModel, drafter: LanguageModel, about: Mapping[str, Any]) -> None:
         super().__init__(target, drafter)
         delay = float(about["delay"])
         passes = {int(rows): delay + float(seconds) for rows, seconds in about["passes"].items()}
         step, attention = self.list.step, float(about["attention"])
-        self.list.become(PriceList(passes, step, attention, step, "measured", time()))
+        self.list.become(CostTable(passes, step, attention, step, "measured", time()))
 
     def look(self, changed: bool = False) -> None: ...
 

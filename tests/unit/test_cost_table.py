@@ -1,4 +1,4 @@
-"""The price list on times that are made up: what it says, and how rounds correct it."""
+"""The cost table on times that are made up: what it says, and how rounds correct it."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import pytest
 
 from omnidemo.core.records import Match
 from omnidemo.decoding.cost_model import MARGIN, CostModel
+from omnidemo.decoding.cost_table import ENOUGH, FEW, ROWS, CostTable, RoundTimes
 from omnidemo.decoding.draft_policy import AdaptivePolicy
-from omnidemo.decoding.price_list import ENOUGH, FEW, ROWS, PriceList, RoundTimes
 from omnidemo.decoding.sources.copy_chances import CopiedDraft
 
 PASSES = {1: 1.0, 2: 1.05, 4: 1.2, 6: 1.6, 8: 2.0, 16: 3.6}
-TRUE = PriceList(PASSES, 0.1, attention=1e-4, origin="measured", at=1.0)
+TRUE = CostTable(PASSES, 0.1, attention=1e-4, origin="measured", at=1.0)
 
 
-def answer(machine: PriceList, seed: int, pace: float = 1.0, rounds: int = 24) -> list[RoundTimes]:
+def answer(machine: CostTable, seed: int, pace: float = 1.0, rounds: int = 24) -> list[RoundTimes]:
     """An answer's rounds on a machine that takes these prices, a tenth up or down, one in twelve far more."""
     chance, made = random.Random(seed), list[RoundTimes]()
     for number in range(rounds):
@@ -34,7 +34,7 @@ def answer(machine: PriceList, seed: int, pace: float = 1.0, rounds: int = 24) -
     return made
 
 
-def told(known: PriceList, *answers: list[RoundTimes]) -> PriceList:
+def told(known: CostTable, *answers: list[RoundTimes]) -> CostTable:
     for rounds in answers:
         for one in rounds:
             known.note(one)
@@ -42,13 +42,13 @@ def told(known: PriceList, *answers: list[RoundTimes]) -> PriceList:
     return known
 
 
-def ratios(known: PriceList) -> list[float]:
+def ratios(known: CostTable) -> list[float]:
     """What decides: the price of each round in plain ones."""
     plain = known.price(1)
     return [known.price(rows) / plain for rows in (2, 4, 8, 12, 16)] + [known.step / plain]
 
 
-def choices(prices: PriceList, clear: float) -> list[str | None]:
+def choices(prices: CostTable, clear: float) -> list[str | None]:
     """What the policy "cost" takes by a list in 300 situations of any kind; None where, by the true prices,
     the best is not better than the next by a factor `clear`."""
     chance, made = random.Random(9), list[str | None]()
@@ -82,7 +82,7 @@ def test_prices_lie_on_lines_between_those_that_are_known() -> None:
     assert TRUE.price(3) == pytest.approx(1.125) and TRUE.price(12) == pytest.approx(2.8)
     assert TRUE.price(18) == pytest.approx(4.0), "further on as the last line goes"
     assert TRUE.price(4, 1000, 3) == pytest.approx(1.2 + 0.1 + 0.3)
-    assert PriceList({1: 2.0}, 0.1).price(9) == 2.0
+    assert CostTable({1: 2.0}, 0.1).price(9) == 2.0
 
 
 @pytest.mark.parametrize("pace", [0.5, 1.5, 3.0])
@@ -104,7 +104,7 @@ def test_a_machine_that_changes_its_pace_changes_no_comparison(pace: float) -> N
 def test_a_list_that_was_measured_on_a_busy_machine_is_corrected_within_three_answers(
     reading: float, computing: float, step: float, pace: float
 ) -> None:
-    wrong = PriceList(
+    wrong = CostTable(
         {rows: reading + computing * (seconds - 1.0) for rows, seconds in TRUE.passes.items()},
         step * TRUE.step, origin="measured", at=1.0,
     )  # fmt: skip
@@ -114,7 +114,7 @@ def test_a_list_that_was_measured_on_a_busy_machine_is_corrected_within_three_an
 
 
 def test_a_guess_is_known_after_enough_rounds() -> None:
-    guess = PriceList.linear(1.0, 0.5, 0.4)
+    guess = CostTable.linear(1.0, 0.5, 0.4)
     told(guess, answer(TRUE, 5, rounds=ENOUGH - 1))
     assert not guess.known
     told(guess, answer(TRUE, 6, rounds=FEW))
@@ -159,14 +159,14 @@ def test_what_a_draft_costs_besides_is_found() -> None:
 
 
 def test_the_plain_pace_that_is_shown_is_that_of_the_answer() -> None:
-    assert PriceList.linear().plain_beside(answer(TRUE, 1)) is None
+    assert CostTable.linear().plain_beside(answer(TRUE, 1)) is None
     assert TRUE.plain_beside(answer(TRUE, 1, pace=2.0)) == pytest.approx(2.0, rel=0.1)
     assert TRUE.plain_beside([]) == 1.0
 
 
 def test_guessing_is_tried_again_after_a_busy_machine_made_it_dear() -> None:
     """The copy at hand is right with 0.9, so it pays where a row costs up to 0.8 plain rounds."""
-    found = PriceList.linear(1.0, 4.0, 0.01, origin="measured", at=1.0)
+    found = CostTable.linear(1.0, 4.0, 0.01, origin="measured", at=1.0)
     tried = list[bool]()
     for _ in range(40):
         tried.append(1.9 / (found.price(2) / found.price(1)) >= 1.0 + MARGIN)
@@ -179,7 +179,7 @@ def test_guessing_is_tried_again_after_a_busy_machine_made_it_dear() -> None:
 
 
 def test_where_rows_are_dear_guessing_is_hardly_tried() -> None:
-    found, tried = PriceList.linear(1.0, 1.5, 0.01, origin="measured", at=1.0), 0
+    found, tried = CostTable.linear(1.0, 1.5, 0.01, origin="measured", at=1.0), 0
     for _ in range(40):
         pays = 1.9 / (found.price(2) / found.price(1)) >= 1.0 + MARGIN
         tried += pays
@@ -193,7 +193,7 @@ def test_where_rows_are_dear_guessing_is_hardly_tried() -> None:
 def test_a_list_comes_back_from_its_file_and_what_is_none_does_not() -> None:
     known = told(TRUE.fixed(), answer(TRUE, 3))
     kept = json.loads(json.dumps(known.to_file()))
-    back = PriceList.from_file(kept)
+    back = CostTable.from_file(kept)
     assert back is not None and back.origin == "stored" and back.known and back.heard == known.heard
     assert all(back.price(rows, 9, 2) == known.price(rows, 9, 2) for rows in range(1, 18))
     assert back.taken() == known.taken() != {}
@@ -202,7 +202,7 @@ def test_a_list_comes_back_from_its_file_and_what_is_none_does_not() -> None:
         kept | {"passes": {"1": float("nan")}}, kept | {"step": "fast"}, kept | {"at": None},
         kept | {"took": [[1, False, [0.0]]]}, kept | {"took": 3},
     ):  # fmt: skip
-        assert PriceList.from_file(wrong) is None
+        assert CostTable.from_file(wrong) is None
 
 
 def test_a_state_goes_whole_from_process_to_process() -> None:

@@ -47,7 +47,7 @@ class RoundTimes(NamedTuple):
 
 
 @dataclass(slots=True)
-class PriceList:
+class CostTable:
     """The prices of a pair's passes on this machine. Without a clock and without decisions. It changes in
     `settle` alone, so that one list holds for a whole answer."""
 
@@ -64,7 +64,7 @@ class PriceList:
     _kept: dict[tuple[int, bool], list[float]] | None = None
 
     @classmethod
-    def linear(cls, reading: float = 1.0, row: float = 0.15, step: float = 0.1, **more: Any) -> PriceList:
+    def linear(cls, reading: float = 1.0, row: float = 0.15, step: float = 0.1, **more: Any) -> CostTable:
         """A list with equal prices for all rows. `reading`: seconds of a pass of one row."""
         return cls({rows: reading + (rows - 1) * row for rows in ROWS}, step, **more)
 
@@ -89,13 +89,13 @@ class PriceList:
         """Whether its prices were measured, not guessed."""
         return self.origin != "guessed" or self.heard >= ENOUGH
 
-    def become(self, other: PriceList) -> None:
+    def become(self, other: CostTable) -> None:
         """Take over another list's prices, because passes are computed in another way from now on."""
         self.passes, self.step, self.attention = dict(other.passes), other.step, other.attention
         self.beside, self.origin, self.at, self.heard = other.beside, other.origin, other.at, other.heard
         self._new, self._kept = None, other._kept
 
-    def fixed(self) -> PriceList:
+    def fixed(self) -> CostTable:
         """A copy that no later round corrects."""
         made = copy(self)
         made.passes, made._new, made._kept = dict(self.passes), None, None
@@ -164,7 +164,7 @@ class PriceList:
         }  # fmt: skip
 
     @classmethod
-    def from_file(cls, kept: Any) -> PriceList | None:
+    def from_file(cls, kept: Any) -> CostTable | None:
         """The list that `to_file` gave; None for other values."""
         try:
             passes = {int(rows): float(seconds) for rows, seconds in kept["passes"].items()}
