@@ -1,2 +1,1 @@
-"""One round of speculative decoding, its parts, and the loop around it. Read `engine.py` first, then
-`backend.py`."""
+"""Speculative decoding: the loop, a round, and its parts. Read `engine.py` first, then `backend.py`."""

@@ -1,9 +1,7 @@
-"""The seam between a generation and whatever computes its rounds faster: the input and the result of one
-round, and the protocols.
+"""The interface between the engine and faster code: the input and result of one round, and two protocols.
 
-A round drafts, verifies and accepts; `decoding.engine.make_round` defines it. A `Backend` makes the draws
-of a draft or judges a proposal faster, with equal results; where it returns None, the reference does. A
-faster pass belongs into a `KVCache`.
+`make_round` in `engine.py` defines a round. A `Backend` may draw or judge in its place, with equal results;
+where it returns None, the reference does. A faster forward pass is a `KVCache`.
 """
 
 from __future__ import annotations
@@ -21,14 +19,14 @@ if TYPE_CHECKING:
     from omnidemo.decoding.method import Method
     from omnidemo.decoding.rollout import ProposalRule
 
-Clock = Callable[[], float]  # seconds from some moment on
+Clock = Callable[[], float]  # seconds
 
 
 @dataclass(slots=True, eq=False)
 class Pass:
-    """The output of a forward pass for its last rows: `logits` [rows, V] in float32; row statistics, None
-    where not requested or not supported; and the output layer's input [rows or more, H], None where the model
-    does not return it. All are numpy arrays on the host."""
+    """What a forward pass returns for its last rows, as numpy arrays on the host: `logits` [rows, V] in
+    float32; row statistics, if requested and supported; the output layer's input [rows or more, H], if the
+    model returns it."""
 
     logits: Logits
     stats: RowStats | None = None
@@ -36,9 +34,9 @@ class Pass:
 
 
 class KVCache(Protocol):
-    """A model's key-value cache for one context, with two verbs."""
+    """A model with its key-value cache for one context: two verbs."""
 
-    length: int  # tokens that count as read; a backend that has read further sets a larger number
+    length: int  # tokens that count as read; a rollout that has read further sets it
     max_positions: int  # the most positions that the model can hold
 
     @property
@@ -53,36 +51,32 @@ class KVCache(Protocol):
         ...
 
     def trim(self, length: int) -> int:
-        """Forget all positions from `length` on; returns the positions kept. A model that cannot go back
+        """Drop all positions from `length` on; returns the positions kept. A model that cannot be rolled back
         exactly keeps fewer, and the caller reads the rest again."""
         ...
 
 
 @dataclass(slots=True)
 class Slot:
-    """One proposed target token."""
+    """One draft token: a target id, and the drafter ids that spell it."""
 
-    target_id: int  # −1: the drafter drew, but no complete target token came of it
-    # Drafter ids that spell it; () where no drafter token ends on its last byte: then they are in the next
-    # slot that has any.
+    target_id: int  # −1: what the drafter drew completes no target token
+    # () if no drafter token ends on the target token's last byte: then the next slot that has ids has them
     draft_ids: tuple[int, ...]
-    # the probability with which the slot proposes the token, or an upper bound of it; unused at temperature 0
-    q: float
+    q: float  # the probability of proposing the token, or an upper bound of it; unused at temperature 0
     base: int  # drafter ids before the slot
-    limit: int = 0  # drafter tokens that the slot may use
+    limit: int = 0  # most drafter tokens of the slot
     distributions: dict[tuple[int, ...], Probs] = field(
         default_factory=dict
     )  # the drafter's distributions [D] after `base`, by path of drafter ids
-    # the drafter's probability of each of `draft_ids`; () where it did not draw these
-    draft_probs: Sequence[float] = ()
-    # of a copied token, which is proposed with q = 1; None where the drafter proposed it
-    match: Match | None = None
+    draft_probs: Sequence[float] = ()  # the drafter's, of each of `draft_ids`; () if it did not draw them
+    match: Match | None = None  # where a copied token comes from (q = 1); None if the drafter proposed it
 
 
 @dataclass(slots=True)
 class Draft:
-    """The proposal of a method, and the drafter tokens drawn for it, discarded ones included. Without slots
-    the round's token is the target's own."""
+    """What a method proposes, and how many drafter tokens it drew for that, discarded ones included. Without
+    slots the round is plain decoding."""
 
     slots: list[Slot] = field(default_factory=list)
     drafted: int = 0
@@ -94,27 +88,24 @@ class Draft:
 
 @dataclass(slots=True)
 class Acceptance:
-    """`accepted` slots are kept. `token` is the target's own token after them, None after an accepted end
-    token. `accepts`: the acceptance probability of each judged slot. `rejected`: `token` is a correction, not
-    a bonus token. `variation`: for a rule that is not lossless, the total variation between the law of each
-    judged position and the target's, summed; None: not measured."""
+    """What became of a draft."""
 
-    accepted: int
-    token: int | None
-    rejected: bool
-    accepts: list[float]
+    accepted: int  # the first so many slots are kept
+    token: int | None  # the target's own token after them; None after an accepted EOS token
+    rejected: bool  # `token` is a correction, not a bonus token
+    accepts: list[float]  # the acceptance probability of each judged slot
+    # of a rule that is not lossless: total variation to the target's distribution, summed over judged
+    # positions
     variation: float | None = None
 
 
 @dataclass(slots=True, eq=False)
 class RoundPlan:
-    """The limits of a round. `copied`: slots from memory, which are proposed first. `draft_length`: drafter
-    tokens that may be drafted after them, 0 for none; a round with neither is plain decoding. `max_tokens`:
-    target tokens that may be emitted, by the answer's limit and the window."""
+    """What a round may draft. Neither copied slots nor drafter tokens: plain decoding."""
 
-    draft_length: int
-    max_tokens: int
-    copied: list[Slot] = field(default_factory=list)
+    draft_length: int  # most drafter tokens, after the copied slots
+    max_tokens: int  # most target tokens, by the answer's limit and the window
+    copied: list[Slot] = field(default_factory=list)  # from memory; proposed first
 
 
 class StageSeconds(NamedTuple):
@@ -131,7 +122,7 @@ class RoundResult:
 
     slots: list[Slot]
     accepted: int  # the first so many slots are emitted
-    next_token: int | None  # the target's own token after them; None after an accepted end token
+    next_token: int | None  # the target's own token after them; None after an accepted EOS token
     rejected: bool  # `next_token` is a correction and not a bonus token
     accept_probs: list[float]  # of each slot that was judged
     # the target's probability of each proposed token, then of `next_token`, before temperature
@@ -143,39 +134,39 @@ class RoundResult:
 
     @property
     def ids(self) -> list[int]:
-        """What is emitted."""
+        """The emitted target ids."""
         own = [] if self.next_token is None else [self.next_token]
         return [*(slot.target_id for slot in self.slots[: self.accepted]), *own]
 
 
 class Draws(Protocol):
-    """Draws of a round that a backend makes early, with the reference's random numbers."""
+    """Draws that a backend makes in one rollout, with the random numbers that the reference would use."""
 
     def fill(
         self, context: RoundContext, rule: Callable[[RoundContext], ProposalRule], budget: int, index: int
     ) -> None:
-        """Called between two slots: the slots from place `index` on are drawn by this rule, for at most
-        `budget` drafter tokens."""
+        """Called between two slots: those from `index` on are drawn by this rule, for at most `budget`
+        drafter tokens."""
         ...
 
     def pop(self, context: RoundContext) -> tuple[int, float, Probs] | None:
-        """The next draw in the form of `RoundContext.draw`, with its random number used up; None where it was
+        """The next draw, as `RoundContext.draw` returns it, with its random number used up; None if it was
         not made."""
         ...
 
 
-# An acceptance, and the target's probability of each proposed token and of the last one that was written
+# An acceptance; the target's probability of each draft token and of the last emitted one
 Judged = tuple[Acceptance, list[float]]
 
 
 class Backend(Protocol):
-    """Computes parts of the rounds of one generation. None: the reference does, and nothing has changed."""
+    """Computes parts of a generation's rounds. None: nothing has changed, and the reference does the part."""
 
     def draws(self, context: RoundContext, plan: RoundPlan) -> Draws | None:
-        """The early draws of a round that drafts."""
+        """The draws of a round that drafts."""
         ...
 
     def judge(self, context: RoundContext, method: Method, draft: Draft, read: Pass) -> Judged | None:
-        """Judge a proposal, of which there may be nothing, by the target's pass, in place of the method.
-        With a `context.constraint` the rows have to be masked first."""
+        """Judge a draft, which may be empty, by the target's pass `read`, in place of the method. With a
+        `context.constraint` mask the rows first."""
         ...

@@ -1,5 +1,4 @@
-"""Calibration: how often slots are accepted, by the probability predicted for them. It learns from judged
-drafts."""
+"""Calibration: how often slots are accepted, by the probability predicted for them."""
 
 from __future__ import annotations
 
@@ -17,8 +16,8 @@ TRUST = 0.7  # accepted ÷ predicted before any observation
 
 class Calibration:
     """P(accepted) by classes of the prediction. A class begins with the prediction times `scale`, worth
-    `BELIEF` observations; `scale` is accepted ÷ predicted over all classes. So a drafter that is too sure of
-    an unknown target is found out within few drafts."""
+    `BELIEF` observations. `scale` is accepted ÷ predicted over all classes, so a few drafts show that a
+    drafter is too sure of an unknown target."""
 
     def __init__(self, prior: float | None = None) -> None:
         self.prior = prior  # replaces the prediction

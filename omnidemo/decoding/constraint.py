@@ -1,8 +1,8 @@
-"""Answers of a given form: which ids may follow the answer's ids.
+"""Constrained decoding: which ids may come next in an answer of a given form.
 
-The law of a constrained answer at each position: logits → mask by the ids before → penalty → temperature →
-filters. Every row of a round is masked, the one after the proposal too. A drawn guess that is not allowed
-stays in the proposal and is rejected; forgetting it would change the law of what is written.
+At each position: logits → mask by the ids before → penalty → temperature → top-k, top-p, min-p. Every row of
+a round is masked, also the one after the draft. A draft token that is not allowed stays in the draft and is
+rejected: removing it would change the distribution of the answer.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from omnidemo.decoding.sampling import Logits, highest
 
 
 class Constraint:
-    """The form of one answer, at the ids read so far. The engine alone moves it, once a round, by `read`. A
-    subclass has `allowed`, `step` and `back`; each depends on the ids alone."""
+    """The form of one answer, at the ids read so far. Only the engine advances it, once a round, by `read`. A
+    subclass has `allowed`, `step` and `back`, which depend on the ids alone."""
 
     end: int  # the one id that may end the answer
     _rows: NDArray[Any] | None = None  # of `masked`
@@ -36,14 +36,14 @@ class Constraint:
         raise NotImplementedError
 
     def forced(self, most: int) -> list[int]:
-        """At most so many ids that must come next; none where there is a choice."""
+        """Up to `most` ids that must come next; none if there is a choice."""
         return []
 
     def allows(self, token: int) -> bool:
         return bool(self.allowed()[token])
 
     def legal(self, ids: Sequence[int]) -> int:
-        """How many of these ids may follow, from the first. Changes nothing."""
+        """How many of these ids, from the first on, are allowed. Changes nothing."""
         count = 0
         for token in ids:
             if not self.allows(token):
@@ -56,8 +56,8 @@ class Constraint:
         return count
 
     def masked(self, logits: Logits, proposal: Sequence[int]) -> NDArray[Any]:
-        """The rows [m + 1, T] of a proposal of m ids, each masked by the ids before it, until the next call.
-        Rows behind the first id that is not allowed, or behind an end, are never judged and stay as they
+        """The rows [m + 1, T] of a draft of m ids, each masked by the ids before it; valid until the next
+        call. Rows after the first id that is not allowed, or after EOS, are never judged and stay as they
         are."""
         steps, going = 0, True
         if self._rows is None or len(self._rows) < len(logits) or self._rows.dtype != logits.dtype:
@@ -76,13 +76,13 @@ class Constraint:
         return rows
 
     def mask(self, row: NDArray[Any], into: NDArray[Any]) -> None:
-        """Write logits [T] with −∞ for all ids that may not come next."""
+        """Write −∞ into logits [T] for all ids that may not come next."""
         np.copyto(into, row)
         into[~self.allowed()] = -np.inf
 
     def read(self, ids: Sequence[int], logits: Logits | None = None) -> int:
-        """Read the ids that were written. Returns how many of them stand where the likeliest id of the
-        unmasked `logits` was not allowed. RuntimeError for an id that is not allowed."""
+        """Read the emitted ids. Returns at how many of their positions the likeliest id of the unmasked
+        `logits` was not allowed. RuntimeError for an id that is not allowed."""
         changed = 0
         for index, token in enumerate(ids):
             if logits is not None and (best := highest(logits[index])) != token:

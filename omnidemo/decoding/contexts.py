@@ -1,4 +1,4 @@
-"""One byte stream with two token views: the target's ids, and the drafter's ids of the same text."""
+"""The drafter's side of the text: the same bytes as the target's ids, in the drafter's own tokens."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from omnidemo.vocabulary.vocabulary_map import VocabularyMap
 
 
 class DrafterContext:
-    """The drafter's ids, which it reads lazily, and the logits rows of this round.
+    """The drafter's ids, which its cache reads lazily, and the logits rows of this round.
 
-    While `unk_count` is 0 (`spells`), the bytes of `ids` plus `pending_bytes` equal those of the target's
-    ids. `pending_bytes` cannot be spelled yet, such as half a character. A whole character that cannot be
-    spelled becomes the unknown token (or nothing) and counts in `unk_count`. A drafter with a short window
-    drops the older half of its ids when the window is full and reads the rest again, O(1) a token on average.
+    While `unk_count` is 0, the bytes of `ids` plus `pending_bytes` equal those of the target's ids
+    (`spells`). `pending_bytes` cannot be spelled yet, such as half a character. A whole character that cannot
+    be spelled becomes the unknown token (or nothing) and counts in `unk_count`. When the window is full, the
+    older half of the ids is dropped and the rest is read again: O(1) a token on average.
     """
 
     def __init__(self, cache: KVCache, vocabulary_map: VocabularyMap) -> None:
@@ -31,8 +31,8 @@ class DrafterContext:
         self.pending_bytes = b""
         self.unk_count = 0
         self._dropped = 0  # ids that have left the window
-        # By number of ids: logits [D] after them and the output layer's input [H], None where the model does
-        # not return it.
+        # by number of ids: the logits [D] after them, and the output layer's input [H] if the model returns
+        # it
         self._rows: dict[int, tuple[Logits, Any]] = {}
         self._ahead: tuple[int, Rollout] | None = None  # (number of ids, what a rollout has read after them)
         # (target ids, drafter ids) whose texts end at the same byte
@@ -40,7 +40,7 @@ class DrafterContext:
         self._followed = 0  # target ids translated so far
 
     def start(self, prompt: Sequence[int], kept: int) -> None:
-        """Begin with a prompt of target ids, of which the first `kept` belong to the previous context."""
+        """Begin with a prompt of target ids. Its first `kept` ids are those of the previous context."""
         while self.alignment[-1][0] > kept:
             self.alignment.pop()
         self._followed, length = self.alignment[-1]
@@ -56,8 +56,7 @@ class DrafterContext:
             self._slide()
 
     def read_again(self, cache: KVCache) -> None:
-        """Continue with an empty cache, into which all ids are read again, because the drafter's weights have
-        changed."""
+        """The drafter's weights have changed: continue with an empty cache, which reads all ids again."""
         self.cache = cache
         self._rows.clear()
         self._ahead = None
@@ -67,7 +66,7 @@ class DrafterContext:
         return bool(self.ids) and not self.pending_bytes
 
     def logits(self) -> Logits:
-        """Logits [D] after all ids. Unread ids cost a forward pass; a known row costs nothing."""
+        """Logits [D] after all ids: a known row, or a forward pass over the unread ids."""
         end = len(self.ids)
         known = self._rows.get(end) or self._caught_up(end)
         if known is None:
@@ -89,8 +88,8 @@ class DrafterContext:
         return (self._rows.get(position) or self._caught_up(position) or (None, None))[1]
 
     def beginning(self) -> tuple[list[int], Logits | None, Any] | None:
-        """The start of a rollout: (unread ids, logits [D], hidden state); the latter two only without unread
-        ids. None where the window is full, or was full and the remaining ids are unread."""
+        """What a rollout starts from: (unread ids, logits [D], hidden state), the latter two only without
+        unread ids. None if the window is full, or was full and the remaining ids are unread."""
         end = len(self.ids)
         row, state = self._rows.get(end) or self._caught_up(end) or (None, None)
         if end - self._dropped >= self.cache.max_positions or (
@@ -100,14 +99,15 @@ class DrafterContext:
         return [] if row is not None else self.ids[self._dropped + self.cache.length :], row, state
 
     def read_ahead(self, rollout: Rollout) -> None:
-        """Note what a rollout has read after all ids. It counts as read as far as later ids agree with it."""
+        """Note what a rollout has read after all ids. It counts as read as far as the ids pushed later
+        agree."""
         self.cache.length = len(self.ids) - self._dropped
         self._ahead = (len(self.ids), rollout)
         self._rows[len(self.ids)] = (rollout.rows[0], rollout.states[0])
 
     def _caught_up(self, position: int, last: bool = False) -> tuple[Logits, Any] | None:
-        """Count as read what a rollout has read and the ids agree with. Returns the row after `position` ids
-        if it is known. `last`: keep no other row."""
+        """Count as read what a rollout has read, as far as the ids agree. Returns the row after `position`
+        ids if it is known. `last`: keep no other row."""
         if self._ahead is None:
             return None
         start, ahead = self._ahead
@@ -133,16 +133,15 @@ class DrafterContext:
             if length < self._dropped:
                 self._dropped = 0
                 self.cache.trim(0)
-        # A pass is needed for the row after the last id unless that row is kept, so one id is left to be read
-        # again.
+        # Unless the row after the last id is kept, leave one id to read again: its pass returns that row.
         readable = length - self._dropped if length in self._rows else length - self._dropped - 1
         if self.cache.length > max(0, readable):
             self.cache.trim(max(0, readable))
 
     def commit(self, start: int, lengths: Sequence[int], target_ids: Sequence[int]) -> None:
         """End a round that began at `start` drafter ids. The first `len(lengths)` target ids were accepted
-        and keep `lengths` drafted ids each (0: the ids belong to a later token). The other target ids are
-        spelled anew."""
+        and keep `lengths` drafter ids each (0: a later token has them). The other target ids are spelled
+        anew."""
         end = start + sum(lengths)
         self._caught_up(end, last=True)
         self._ahead = None
@@ -172,13 +171,12 @@ class DrafterContext:
                 self.alignment.append((self._followed, len(self.ids)))
 
     def _spell_pending(self, last: bool = False) -> tuple[int, ...]:
-        """Drafter ids of the pending bytes. Half a character at the end stays pending, unless it is
-        `last`."""
+        """Drafter ids of the pending bytes. Half a character at the end stays pending, unless `last`."""
         spelled = self.map.drafter.spell(self.pending_bytes)
         if spelled is not None:
             self.pending_bytes = b""
             return spelled
-        # bytes of no character become lone surrogates
+        # bytes that are no character become lone surrogates
         decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
         text = decoder.decode(self.pending_bytes, last)
         self.pending_bytes = decoder.getstate()[0]
@@ -199,14 +197,13 @@ class DrafterContext:
         )
 
     def _begin(self, prompt: Sequence[int]) -> None:
-        """Begin with the drafter's begin token where the target's prompt has none."""
+        """Begin with the drafter's BOS token if the target's prompt has none."""
         begin = self.map.drafter.roles.get("begin", ())
         if begin and (not prompt or self.map.drafters[prompt[0]] not in begin):
             self.ids.append(begin[0])
 
     def _translate(self, target_ids: Sequence[int]) -> None:
-        """Translate a prompt: text between special tokens by the drafter's tokenizer, special tokens by the
-        vocabulary map."""
+        """Translate a prompt: text by the drafter's tokenizer, special tokens by the vocabulary map."""
         for is_text, group in itertools.groupby(
             target_ids, key=lambda target_id: bool(self.map.target.writes(target_id))
         ):
@@ -220,14 +217,14 @@ class DrafterContext:
             self.alignment.append((self._followed, len(self.ids)))
 
     def _slide(self) -> None:
-        """Drop the older ids and keep half a window, which the next pass reads again."""
+        """Keep the newest half window of ids, which the next pass reads again."""
         self._ahead = None
         self._dropped = max(0, len(self.ids) - self.cache.max_positions // 2)
         self.cache.trim(0)
 
 
 def common_prefix(left: Sequence[int], right: Sequence[int]) -> int:
-    """The number of equal ids at the beginning of both."""
+    """The length of the longest common prefix."""
     length = 0
     for a, b in zip(left, right, strict=False):
         if a != b:

@@ -1,14 +1,12 @@
-"""What drafts are expected to bring and to cost: the chances of each source, learned within an answer, and
-the cost table. The policy `cost` decides by these two alone, so equal states make equal
-drafts.
+"""What a draft is expected to bring and to cost: acceptance probabilities ("chances"), learned within an
+answer, and the cost table. The policy `cost` decides by these alone, so equal states make equal drafts.
 
-**Chances.** Calibrations give the acceptance of a slot by the drafter's probability; `CopyChances` give it
-for ids from memory. Before anything is drawn, means stand for the drafter: the acceptance of a draft's first
-slot, separately where it follows copied ids, and of later slots. These means fade with rounds that draft
-nothing, so that a drafter always gets another try.
+**Chances.** A calibration gives the acceptance of a slot by the drafter's probability; `CopyChances` gives
+that of ids from memory. Before anything is drawn, mean acceptances stand for the drafter: of a draft's first
+slot, of one after copied ids, and of later slots. They fade in rounds without a draft, so that a drafter
+always gets another try.
 
-**Prices.** See `cost_table.py`. Here they are relative: a draft's price is how many plain rounds its round
-lasts.
+**Prices** come from `cost_table.py`. Here they are relative: the plain rounds that a round lasts.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ from omnidemo.decoding.calibration import EDGES, Calibration
 from omnidemo.decoding.cost_table import CostTable
 from omnidemo.decoding.sources.copy_chances import LONGEST_COPY, CopyChances
 
-# least gain of a draft's rate over a plain round's, for measured and for guessed prices
+# least gain over plain decoding for which a draft is made, with measured and with guessed prices
 MARGIN, GUESSED_MARGIN = 0.05, 0.15
 FIRST, LATER = 0.5, 0.5  # prior P(accepted) of a draft's first slot and of later ones
 BELIEF = 4.0  # slots that a prior is worth
@@ -32,7 +30,7 @@ FORGET = 0.98  # decay of older slots with each new one
 FADE = 0.995  # the same with each round that drafts nothing
 RECENT = 0.975  # decay of a draft's counts with each new one
 READING = 0.15  # steps of the drafter that reading one of several ids costs
-HORIZON = 64  # rounds over which reading the prompt has to pay for the drafter
+HORIZON = 64  # rounds within which the drafter's prefill has to pay off
 USUAL = 256  # positions of a usual text
 
 
@@ -56,9 +54,9 @@ PLAIN = Best(0, 1.0, 1.0)
 def best_draft(
     chances: Sequence[float], prices: Sequence[float] | NDArray[np.float64], above: float = 1.0
 ) -> Best:
-    """The length with the most expected tokens per price, the shortest among equals; the plain round where no
-    rate exceeds `above`. `chances[n - 1]`: the chance that the first n tokens are all accepted. `prices[n]`:
-    a round that proposes n tokens, in plain rounds."""
+    """The draft length with the most expected tokens per price (ties: the shortest); the plain round if no
+    rate exceeds `above`. `chances[n - 1]`: the probability that the first n tokens are all accepted.
+    `prices[n]`: of a round that proposes n tokens, in plain rounds."""
     best, rate, tokens = PLAIN, above, 1.0
     for count, chance in enumerate(chances, 1):
         if count >= len(prices):
@@ -91,7 +89,7 @@ class Belief:
 
 
 class CostModel:
-    """The chances of an answer, and the prices of its pair. `prices` None: a guess for an unknown pair."""
+    """The acceptance probabilities of an answer, and the cost table of its pair (None: a guess)."""
 
     def __init__(self, prices: CostTable | None = None) -> None:
         self.prices = prices if prices is not None else CostTable.linear()
@@ -125,7 +123,7 @@ class CostModel:
 
     @property
     def margin(self) -> float:
-        """The least gain of a draft's rate over a plain round's."""
+        """The least gain over plain decoding for which a draft is made."""
         return MARGIN if self.prices.known else GUESSED_MARGIN
 
     @property
@@ -155,7 +153,7 @@ class CostModel:
         return best_draft(self.draft_chances(longest), self.fused_prices(self.prices, longest, USUAL)[0])
 
     def pays(self, best: Best) -> bool:
-        """Whether a draft is worth making."""
+        """Whether any draft length pays."""
         return best.length > 0 and best.rate >= 1.0 + self.margin
 
     def learn(

@@ -1,9 +1,7 @@
-"""How long a draft gets: a fixed length, while the drafter is confident, by the acceptance head, while it is
-likely enough to be accepted, or while it pays for itself.
+"""Draft policies: how long a draft gets.
 
-All policies decide between two slots by what came before, never about a token already drawn. So the
-distribution of the emitted text does not depend on them: a draft that ends early is a draft with a smaller
-budget.
+A policy decides between two slots by what came before, never about a token already drawn. So it cannot change
+the distribution of the output: a draft that ends early is a draft with a smaller budget.
 """
 
 from __future__ import annotations
@@ -25,23 +23,21 @@ from omnidemo.decoding.sources.copy_chances import CopiedDraft
 State = NDArray[np.float32]  # [H]: what the drafter's output layer read when it predicted a token
 Head = Callable[[State, float], float]  # (state, log q of the token drawn) → P(accepted)
 
-# Rounds for which chances and prices are held. A number of rounds, not of seconds, so that every backend
-# drafts alike.
+# Rounds for which a decision holds: rounds, not seconds, so that every backend drafts alike.
 HOLD = 8
 LEAST_CHANCE = 0.3  # of a whole draft of the policy "chance"
-# factor on the price of further copied ids: chances are of the best of several drafts, hence slightly too
-# high
+# factor on the price of further copied ids: the best of several drafts has slightly too high a chance
 CAUTION = 1.2
-# a draft that ends with its budget alone; stateless, since its segments leave `cumulative` at 1
+# ends no draft before its budget; stateless, because its segments leave `cumulative` at 1
 NEVER = StopRule()
-# segments by which a slot is accepted with the probability s itself
+# segments for P(accepted) = s
 AS_PREDICTED = np.array([[0.0, 0.0, 1.0, 1.0, 0.0]])
 
 
 class DraftPolicy:
     """The draft policy of one generation: up to `longest` drafter tokens. `rule` makes the `StopRule` of each
-    draft; None: drafts end with their budget. `costs` learns from the drafts. `head` predicts acceptance
-    instead of the drafter's probabilities; it reads the drafter's hidden states."""
+    draft; None: no draft ends early. `costs` learns from the drafts. `head` predicts acceptance from the
+    drafter's hidden states, in place of its probabilities."""
 
     def __init__(
         self, longest: int, costs: CostModel | None = None, rule: Callable[[], StopRule] | None = None,
@@ -52,7 +48,7 @@ class DraftPolicy:
         self._new_rule = rule or StopRule
         self._rule: StopRule | None = None  # that of the draft under way
         self._leads = False  # whether copied ids stand before the draft
-        # slots of the drafter that were accepted and judged in this generation, and a guess before
+        # the drafter's accepted and judged slots in this generation, with a prior
         self._right, self._judged = 2.0, 4.0
 
     def begin_round(self, index: int, positions: int, unread: int) -> None:
@@ -61,9 +57,8 @@ class DraftPolicy:
         self._rule = None
 
     def copies(self, index: int, copied: CopiedDraft, drafts: bool) -> int:
-        """How many of the copied ids round `index` proposes instead of a draft; 0: none. `drafts`: whether
-        the drafter can draft. By default the copy is taken where its expected acceptance exceeds that of the
-        generation's own drafts by a token."""
+        """How many copied ids round `index` proposes instead of a draft. `drafts`: whether the drafter can
+        draft. By default a copy is taken if its expected accepted tokens exceed those of a draft by one."""
         count, right = min(len(copied.ids), self.longest), self._right / self._judged
         expected = sum(right ** (place + 1) for place in range(self.longest)) if drafts else 0.0
         return count if sum(copied.chances[:count]) > expected + (1.0 if drafts else 0.0) else 0
@@ -73,31 +68,31 @@ class DraftPolicy:
         return self.longest
 
     def budget_behind(self, index: int) -> int:
-        """Drafter tokens after the copied ids that `copies` has just chosen; 0: none."""
+        """Drafter tokens after the copied ids that `copies` has just chosen."""
         return 0
 
     def offers(self) -> tuple[Offer, ...]:
-        """The offers of each source for this round; none for a policy without chances."""
+        """What each source offered in this round; () for a policy without acceptance probabilities."""
         return ()
 
     def keep_drafting(self, draft_probs: Sequence[float], states: Sequence[State]) -> bool:
-        """Whether another slot is drafted after one with these probabilities of its tokens. `states`: one [H]
-        a token, or none. A slot of several tokens is accepted as a whole, with the product of theirs."""
+        """Whether to draft another slot after one with these token probabilities. `states`: one [H] a token,
+        or none. A slot of several tokens is accepted as a whole, with the product of their probabilities."""
         if self.head is not None and len(states) == len(draft_probs):
             both = zip(states, draft_probs, strict=True)
             draft_probs = [self.head(state, math.log(max(q, 1e-30))) for state, q in both]
         return self.stop_rule().keep_drafting(math.prod(draft_probs))
 
     def stop_rule(self) -> StopRule:
-        """The rule of this draft in its current state, for code that draws several slots before it can call
-        `keep_drafting`. An estimate where hidden states decide."""
+        """The current stop rule, for a rollout, which cannot call `keep_drafting`. An estimate if hidden
+        states decide."""
         if self._rule is None:
             self._rule = self._new_rule()
         return self._rule
 
     def learn(self, draft_probs: Sequence[Sequence[float]], accept_probs: Sequence[float]) -> None:
-        """Learn from a finished draft: the drafter's probabilities of each slot's tokens (none for a slot
-        spelled otherwise), and the acceptance probabilities of the judged slots."""
+        """Learn from a finished draft: the drafter's probabilities of each slot's tokens (none if it did not
+        draw them), and the acceptance probabilities of the judged slots."""
         self._right += sum(accept_probs)
         self._judged += max(1, len(accept_probs))
         if self.costs is not None:
@@ -110,10 +105,12 @@ class DraftPolicy:
 
 
 class AdaptivePolicy(DraftPolicy):
-    """Ids from memory, the drafter's, or these after those: the most that are accepted together with a chance
-    above `least`, which no time decides. Where `least` is None, those with the most expected tokens per
-    price, and none where their rate does not exceed a plain round's by the margin. Prices are those at the
-    beginning of the answer, chances those of the newest multiple of HOLD rounds."""
+    """Policies `chance` and `cost`: copied ids, the drafter's, or the drafter's after copied ones.
+
+    `chance`: the longest draft that is accepted as a whole with a probability above `least`; no time decides.
+    `cost` (`least` None): the draft with the most expected tokens per price; none if that does not exceed
+    plain decoding by the margin. Prices hold for the answer, chances for HOLD rounds.
+    """
 
     costs: CostModel
 
@@ -132,7 +129,7 @@ class AdaptivePolicy(DraftPolicy):
             self._hold(positions, 0 if self._has_drafted else unread)
 
     def _hold(self, positions: int, unread: int) -> None:
-        """Decide for the next HOLD rounds whether the drafter drafts, and when its drafts end."""
+        """Decide for HOLD rounds whether the drafter drafts, and when its drafts end."""
         costs, longest = self.costs, self.longest
         self._fused_prices = costs.fused_prices(self._prices, longest, positions, unread)
         self._segments = costs.segments
@@ -186,7 +183,7 @@ class AdaptivePolicy(DraftPolicy):
         return self.longest
 
     def offers(self) -> tuple[Offer, ...]:
-        """The best draft of each source, also where a plain round is better."""
+        """The best draft of each source, even if plain decoding is better."""
         taken, needed = self._taken, self._needed
         made = [Offer("plain", *PLAIN, 1.0, taken == "plain", min(needed, 1.0))]
         if self._can_draft:

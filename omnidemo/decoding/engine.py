@@ -1,7 +1,7 @@
-"""The loop of a generation, from top to bottom: `decode` plans a round, `make_round` drafts, verifies and
-accepts, and the rest of `decode` writes down what came of it. `RoundContext` is what a method works with.
+"""The decoding loop, from top to bottom: `decode` plans a round, `make_round` drafts, verifies and accepts,
+and `decode` commits the result and yields it as a `Round`. `RoundContext` has what a method works with.
 
-`make_round` is the reference: what a backend does faster has to be the same.
+`make_round` is the reference. A backend may do parts of it faster, with the same result.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ class NotFinite(ArithmeticError):
 
 @dataclass(slots=True)
 class Limits:
-    """When a generation ends. `stop`: strings that end it after the token that completes one; the text keeps
-    them. `cancelled` is called after each round. `begun`: ids of the answer that the prompt ends with: a stop
-    string or a character may begin in them."""
+    """When a generation ends. A `stop` string ends it after the token that completes the string, which the
+    text keeps. `cancelled` is called after each round. `begun`: answer ids that the prompt already ends with;
+    a stop string or a character may begin in them."""
 
     max_new_tokens: int
     stop: tuple[str, ...] = ()
@@ -80,8 +80,8 @@ class Limits:
     def until_stop(
         self, ids: list[int], text: str, vocabulary: VocabularyMap, decoder: codecs.IncrementalDecoder
     ) -> int:
-        """How many of the ids that follow `text` stay: up to the one that completes a stop string. The
-        decoder's state is restored."""
+        """How many of the ids after `text` stay: up to the one that completes a stop string. Restores the
+        decoder's state."""
         state = decoder.getstate()
         count = len(ids)
         for position, token_id in enumerate(ids):
@@ -102,30 +102,25 @@ class Limits:
 
 @dataclass(slots=True)
 class AnswerPlan:
-    """The parts of one answer's decoding. `policy` sets a round's drafter tokens (0 is plain decoding) and
-    ends drafts. `ngrams` is only read: each round names the n-grams to insert, and the caller inserts them
-    before the next round. `clock` returns seconds. `backend` draws and judges faster. `copier` proposes ids
-    from memory. `constraint` holds the answer to a form. `on_draft` is told the texts of each round's draft
-    before the target's pass."""
+    """The parts that decode one answer."""
 
     method: Method
     map: VocabularyMap
-    ngrams: NgramCache
+    ngrams: NgramCache  # only read: each round names the n-grams that the caller inserts before the next one
     sampling: SamplingParams
     rng: Randomness
     limits: Limits
-    policy: DraftPolicy
-    tracer: Tracer | None = None
-    clock: Clock = lambda: 0.0
-    backend: Backend | None = None
-    copier: Source | None = None
-    constraint: Constraint | None = None
-    on_draft: OnDraft | None = None
+    policy: DraftPolicy  # how long each draft gets
+    tracer: Tracer | None = None  # keeps the target's distributions for training
+    clock: Clock = lambda: 0.0  # in seconds
+    backend: Backend | None = None  # draws and judges faster
+    copier: Source | None = None  # drafts from memory
+    constraint: Constraint | None = None  # holds the answer to a form, such as a JSON schema
+    on_draft: OnDraft | None = None  # gets the texts of each round's draft before the target's pass
 
 
 def decode(state: DecodingState, plan: AnswerPlan) -> Iterator[Round]:
-    """Decode until an end token, a stop string or a limit, from a state that has been started with its
-    prompt."""
+    """Decode until an EOS token, a stop string or a limit. `state` has been started with the prompt."""
     policy, limits, copier, clock = plan.policy, plan.limits, plan.copier, plan.clock
     context, constraint = _context(state, plan), plan.constraint
     if constraint is not None:
@@ -137,25 +132,25 @@ def decode(state: DecodingState, plan: AnswerPlan) -> Iterator[Round]:
         began = clock()
         most = min(limits.max_new_tokens - answer.emitted, state.target.free_positions)
         copied = copier.draft(state.target.ids, most - 1) if copier is not None else None
-        ahead = _plan(policy, state, plan.method, most, index, copied)
+        round_plan = _plan(policy, state, plan.method, most, index, copied)
         context.start = len(context.drafter.ids)
         planned = clock()
-        made = make_round(context, plan.method, ahead, clock, plan.backend)
+        made = make_round(context, plan.method, round_plan, clock, plan.backend)
         judged = clock()
 
-        _teach(policy, ahead, made)
+        _teach(policy, round_plan, made)
         result = answer.until_stop(made)
         ids = result.ids
         if copier is not None and copied is not None:
             copier.learn(copied, ids)
-        known = result.logits.shape[-1] > 0  # a target that computes elsewhere sends none
+        known = result.logits.shape[-1] > 0  # a remote target sends none
         changed = constraint.read(ids, result.logits if known else None) if constraint is not None else 0
         state.commit(context.start, result)
         committed = clock()
 
-        tokens = answer.add(result, ahead)
+        tokens = answer.add(result, round_plan)
         if plan.tracer is not None:
-            copies = [token.match is not None for token in tokens]  # not the drafter's to guess
+            copies = [token.match is not None for token in tokens]  # which the drafter did not guess
             plan.tracer.add(result.logits[: len(ids)], ids, result.accepted, copies)
         draft, verify, accept = result.seconds
         stages = (planned - began + draft, verify, committed - judged + accept, clock() - committed)
@@ -163,7 +158,7 @@ def decode(state: DecodingState, plan: AnswerPlan) -> Iterator[Round]:
             index=index,
             tokens=tuple(tokens),
             discarded=tuple(discarded_tokens(result, context.map, context.sampling.greedy)),
-            draft_length=ahead.draft_length or len(ahead.copied),
+            draft_length=round_plan.draft_length or len(round_plan.copied),
             drafted=result.drafted,
             proposed=sum(slot.target_id >= 0 for slot in result.slots),
             accepted=result.accepted,
@@ -187,7 +182,7 @@ def _plan(
     policy: DraftPolicy, state: DecodingState, method: Method, most: int, index: int,
     copied: CopiedDraft | None
 ) -> RoundPlan:  # fmt: skip
-    """The plan of the next round, which may emit `most` tokens."""
+    """Decide what the next round drafts. It may emit at most `most` tokens."""
     drafts = method.drafts and state.drafter.can_draft
     policy.begin_round(index, len(state.target.ids), state.drafter.unread if drafts else 0)
     if copied is not None and (count := policy.copies(index, copied, drafts)):
@@ -199,7 +194,7 @@ def _plan(
 
 
 def _teach(policy: DraftPolicy, plan: RoundPlan, result: RoundResult) -> None:
-    """Tell the policy the outcome of the drafter's draft. A draft behind copied ids counts where these were
+    """Give the policy the outcome of the drafter's draft. A draft after copied ids counts only if these were
     accepted."""
     first, slots = len(plan.copied), [slot for slot in result.slots if slot.match is None]
     if plan.draft_length and (not first or (result.drafted and result.accepted >= first)):
@@ -211,10 +206,10 @@ def _teach(policy: DraftPolicy, plan: RoundPlan, result: RoundResult) -> None:
 def make_round(
     context: RoundContext, method: Method, plan: RoundPlan, clock: Clock, backend: Backend | None = None
 ) -> RoundResult:
-    """Draft, verify, accept: the definition of a round. A backend may draw and judge."""
+    """Draft, verify, accept: the definition of a round. A backend may make the draws and the judgement."""
     target, began = context.target, clock()
 
-    # 1 Draft, and 2 translate: memory and the method propose target tokens.
+    # 1 Draft and 2 translate: memory and the method propose target tokens.
     context.draws = backend.draws(context, plan) if backend is not None else None
     draft = method.propose(context, plan)
     proposal, drafted_at = draft.proposal, clock()
@@ -222,11 +217,11 @@ def make_round(
         shown = context.map.target.shown
         context.on_draft([shown[slot.target_id] for slot in draft.slots if slot.target_id >= 0])
 
-    # 3 Verify: one target pass over everything that was proposed.
+    # 3 Verify: one forward pass of the target over all draft tokens.
     read = target.verify(proposal, context.sampling.temperature)
     verified_at = clock()
 
-    # 4 Accept from the left, correct the first rejection or add a bonus token.
+    # 4 Accept from the left; correct the first rejection, or add a bonus token.
     known = backend.judge(context, method, draft, read) if backend is not None else None
     judged, probs = known or _judged(context, method, draft, read)
     seconds = StageSeconds(drafted_at - began, verified_at - drafted_at, clock() - verified_at)
@@ -252,7 +247,7 @@ def _judged(context: RoundContext, method: Method, draft: Draft, read: Pass) -> 
 
 
 def _undrafted_token(context: RoundContext, scores: Logits) -> int:
-    """The target's own token in a round without a proposal."""
+    """The target's own token in a round without a draft."""
     stats, sampling = context.stats, context.sampling
     if sampling.greedy:
         return stats.best()[0] if stats is not None else highest(scores[0])
@@ -274,7 +269,7 @@ class _Answer:
         self.reason: FinishReason | None = "context" if state.target.free_positions < 1 else None
 
     def until_stop(self, result: RoundResult) -> RoundResult:
-        """A round cut after a stop string. Proposals after it were neither accepted nor rejected."""
+        """The round, cut after a stop string. Draft tokens after it count as not judged."""
         if not self.limits.stop:
             return result
         ids = result.ids
@@ -285,7 +280,7 @@ class _Answer:
         return replace(result, slots=slots, accept_probs=probs, accepted=count, next_token=None)
 
     def add(self, result: RoundResult, plan: RoundPlan) -> list[Token]:
-        """Add the output of a round, and decide whether the answer ends; returns the tokens."""
+        """Add a round to the text and decide whether the answer ends. Returns the round's tokens."""
         ids, decoder = result.ids, self.state.decoder
         plain = plan.draft_length == 0 and not plan.copied
         tokens = emitted_tokens(result, self.vocabulary, decoder, self.greedy, plain)
@@ -306,7 +301,7 @@ class _Answer:
 
 
 def _context(state: DecodingState, plan: AnswerPlan) -> RoundContext:
-    """What the method works with, from the state at the beginning of the answer."""
+    """The `RoundContext` of an answer that begins with this state."""
     target, drafter, vocabulary, sampling = state.target, state.drafter, plan.map, plan.sampling
     end_ids = frozenset((*vocabulary.target.roles.get("end", ()), *plan.limits.stop_ids(vocabulary)))
     # The drafter may have read past the beginning of the answer; its own distribution may depend on that.
@@ -321,8 +316,8 @@ def _context(state: DecodingState, plan: AnswerPlan) -> RoundContext:
 
 @dataclass(slots=True, eq=False)
 class RoundContext:
-    """The tools of a method. One object serves a generation. Trie and weights do not change within a
-    round."""
+    """What a method drafts and accepts with. One object serves a generation. Trie and weights do not change
+    within a round."""
 
     drafter: DrafterContext
     map: VocabularyMap
@@ -332,19 +327,19 @@ class RoundContext:
     end_ids: frozenset[int]
     penalty: RepetitionPenalty | None = None
     start: int = 0  # drafter ids in the text before the round
-    # when a draft ends before its budget is used up
+    # ends a draft before its budget is used up
     policy: DraftPolicy = field(default_factory=lambda: DraftPolicy(0))
-    # while the drafter drafts: ids that memory has proposed before it
+    # copied ids before the drafter's draft
     lead: int = field(default=0, kw_only=True)
     target: TargetContext = field(kw_only=True)
     prompt: int = field(default=0, kw_only=True)  # target ids before the answer
-    stats: RowStats | None = None  # of this round's verification rows, where the pass returned them
-    draws: Draws | None = None  # of this round, made early
-    constraint: Constraint | None = None  # whoever judges by logits masks them first
+    stats: RowStats | None = None  # of the verification rows, if the pass returned them
+    draws: Draws | None = None  # draws that a backend made in one rollout
+    constraint: Constraint | None = None  # masks the logits before they are judged
     on_draft: OnDraft | None = None
 
     def logits(self) -> Logits:
-        """The drafter's logits [D] after all its ids, with the repetition penalty."""
+        """The drafter's logits [D] for its next token, with the repetition penalty."""
         logits, seen = self.drafter.logits(), self.drafter_seen()
         return logits if seen is None else self.sampling.penalised(logits, seen.there)
 
@@ -376,28 +371,29 @@ class RoundContext:
             self.drafter.rollback(slot.base)
             self.drafter.push(*path)
             probs = self.probs(self.map.readable_logit_mask)
-            # no walk continues where numbers are not finite
+            # not finite: no walk goes on from here
             if not 0.0 < float(probs.sum()) < float("inf"):
                 probs = np.zeros_like(probs)
             slot.distributions[path] = probs
         return probs
 
     def place(self, index: int) -> Place:
-        """The place of token `index` of this round, or of the drafter's draft."""
+        """The position of token `index` of this round, or of the drafter's draft, for the shared noise."""
         return Place(len(self.target.ids) - self.prompt + self.lead + index)
 
     def draw(
         self, logit_mask: Callable[[], Logits], index: int = 0, path: tuple[int, ...] = (),
         completed: Mapping[int, int] | None = None,
     ) -> tuple[int, float, Probs]:  # fmt: skip
-        """(the next drafter token among those that `logit_mask()` [D] allows, its probability, its
-        distribution [D]), from a backend's early draws if there are any. At temperature 0 the third is
-        the masked logits, and the probability is that of their softmax. The token belongs to the slot at
-        place `index`, after a `path` of drafter ids. `completed`: drafter id → target id for tokens that
-        complete a target token after the path; not needed for an empty path. NotFinite where the logits give
-        no distribution."""
+        """Draw the next drafter token among those that `logit_mask()` [D] allows. Returns (token, its
+        probability, distribution [D]); at temperature 0 the masked logits and their softmax. A backend's
+        rollout may have drawn it already.
+
+        The token belongs to slot `index`, after a `path` of drafter ids. `completed`: drafter id → target id
+        for tokens that complete a target token after the path; not needed for an empty path. NotFinite if the
+        logits give no distribution."""
         drawn, q, probs = self._drawn(logit_mask, index, path, completed)
-        if not 0.0 < q <= 2.0:  # NaN, or the result of infinite logits
+        if not 0.0 < q <= 2.0:  # NaN, or from infinite logits
             raise NotFinite
         return drawn, q, probs
 
@@ -423,16 +419,16 @@ class RoundContext:
         return self.map.readable_logit_mask
 
     def begin_slot(self, rule: Callable[[RoundContext], ProposalRule], budget: int, index: int = 0) -> None:
-        """Announce how the slots from place `index` on are drawn, and for how many drafter tokens, so that a
-        backend may draw several at once. Optional: it changes only who draws."""
+        """Announce how the slots from `index` on are drawn, for at most `budget` drafter tokens, so that a
+        backend can draw them in one rollout. Optional: it changes only who draws."""
         if self.draws is not None:
             self.draws.fill(self, rule, budget, index)
 
     def keep_drafting(self, slot: Slot) -> bool:
-        """Whether another slot is drafted after this one, whose `draft_ids` are the drafter's newest ids."""
+        """Whether to draft another slot after this newest one."""
         if not self.policy.watches:
             return True
-        # Without the drafter's probabilities no rule can be applied, and the draft ends.
+        # Without the drafter's probabilities no stop rule applies, and the draft ends.
         return bool(slot.draft_probs) and self._keep_drafting(slot.base, slot.draft_probs)
 
     def _keep_drafting(self, base: int, draft_probs: Sequence[float]) -> bool:
@@ -444,11 +440,11 @@ class RoundContext:
 
     @property
     def noise(self) -> SharedNoise | None:
-        """The noise that target and drafter share; None without any, as at temperature 0."""
+        """The Gumbel noise that target and drafter share; None without a seed and at temperature 0."""
         return self.rng if isinstance(self.rng, SharedNoise) and not self.sampling.greedy else None
 
     def upcoming(self, count: int) -> NDArray[np.float64] | None:
-        """The next uniform numbers, without using them up; None where none are used."""
+        """The next uniform numbers, not yet used up; None if draws use none."""
         return self.rng.peek(count) if isinstance(self.rng, Sampler) and not self.sampling.greedy else None
 
     def use_up(self, count: int) -> None:
@@ -457,8 +453,8 @@ class RoundContext:
             self.rng.advance(count)
 
     def draw_freely(self, budget: int) -> tuple[list[int], list[float], list[Probs]]:
-        """Draw and push up to `budget` drafter tokens, or to the end of the answer: their ids, probabilities
-        and distributions [D]."""
+        """Draw and push up to `budget` drafter tokens, or up to an EOS token. Returns their ids,
+        probabilities and distributions [D]."""
         drawn: list[int] = []
         q: list[float] = []
         distributions: list[Probs] = []
