@@ -540,8 +540,8 @@ widgets.task = (host, context) => {
     said.textContent = headline(done);
     whence.textContent = owed(last);
     const { answer, node } = rows.get(last.number),
-      said = `Guessed right in answer ${last.number}, and not without what was learned:`;
-    drawLearned(learned, said, last.learned ?? [], answer, () => node.querySelector(".line"));
+      which = `Guessed right in answer ${last.number}, and not without what was learned:`;
+    drawLearned(learned, which, last.learned ?? [], answer, () => node.querySelector(".line"));
     const known = Object.entries(config.lines).filter(([column]) => done.some(one => one[column] != null));
     const named = ([column, name]) => {
       const swatch = el("i", { class: column.replace("_tokens_per_round", ""), "aria-hidden": "true" });
