@@ -259,28 +259,6 @@ def test_adapt_goes_on_from_its_storage_and_export_has_it_all(
     assert cli("export", "--csv", tmp_path / "none.csv", "--target", "another", *kept).err.startswith(
         "0 rows"
     )
-    code = (
-        f"import sys, omnidemo.core.private_folders as f; f.hold({str(tmp_path / 'kept')!r});"
-        " print(flush=True); sys.stdin.read()"
-    )
-    # as one that runs on it
-    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as app:
-        assert app.stdin and app.stdout and app.stdout.readline()
-        result = cli(
-            "adapt",
-            "--prompts",
-            prompts,
-            "--csv",
-            tmp_path / "x.csv",
-            "--requests",
-            1,
-            "--eval-limit",
-            1,
-            *kept,
-            *names,
-        )
-        refused(result, f"process {app.pid}")
-        app.stdin.close()
     refused(
         cli("export", "--csv", tmp_path / "x.csv", "--kind", "frogs", *kept),
         "frogs",
@@ -356,7 +334,7 @@ def test_an_output_that_cannot_be_written_is_told_before_anything_runs(
     )
 
 
-@pytest.mark.parametrize("closed", ["0", "1", "2", "012"])
+@pytest.mark.parametrize("closed", ["1", "012"])
 def test_closed_streams_are_no_fault(closed: str) -> None:
     shell = f"exec {sys.executable} -m omnidemo models " + " ".join(f"{number}>&-" for number in closed)
     done = subprocess.run(["sh", "-c", shell], cwd=ROOT, capture_output=True, text=True, timeout=120)

@@ -75,19 +75,19 @@ def damaged(pair: Pair) -> dict[str, torch.Tensor]:
     return {"lm_head.weight": weight + 0.02 * torch.randn_like(weight)}
 
 
-def options(names: tuple[str, str]) -> list[str]:
-    return ["--target", names[0], "--drafter", names[1], "--tokens", "24"]
+def options(names: tuple[str, str], tokens: int = 24) -> list[str]:
+    return ["--target", names[0], "--drafter", names[1], "--tokens", str(tokens)]
 
 
 def test_nothing_is_found_where_nothing_is_wrong(names: tuple[str, str], prompts: Path, cli: Cli) -> None:
-    found = cli("check-backend", *options(names), "--prompts", prompts)
+    found = cli("check-backend", *options(names, 10), "--prompts", prompts)
     served = fitting(load_pair(*names).map)
     count = 3 * (len(served) + sum(METHODS[name].coupled for name in served))
     said = re.fullmatch(
         r"No mismatch between cpu and the reference, over (\d+) answers and ([\d,]+) tokens.\n", found.out
     )
     assert found.code == 0 and said is not None and int(said[1]) == count
-    assert 20 * count < int(said[2].replace(",", "")) <= 24 * count  # above temperature 0 an answer may end
+    assert 8 * count < int(said[2].replace(",", "")) <= 10 * count  # above temperature 0 an answer may end
 
 
 def test_a_packed_target_is_held_against_float32(

@@ -21,7 +21,7 @@ from omnidemo.models.catalogue import ModelCard, list_models
 from omnidemo.models.gguf import places, sources
 from omnidemo.models.gguf.header import read_header
 from omnidemo.models.gguf.identity import known_name
-from tests.support.gguf_files import gguf, tiny_model, write_gguf
+from tests.support.gguf_files import tiny_model, write_gguf
 
 
 @pytest.fixture(scope="module")
@@ -118,43 +118,6 @@ def test_a_folder_has_to_hold_one_model(file: Path, home: Path) -> None:
     (folder / "model.safetensors").touch()
     assert not sources.is_gguf(str(folder)), "a folder with weights of its own is a model as before"
     assert not any(map(sources.is_gguf, ("bundled/large", "Qwen/Qwen2.5-0.5B-Instruct", str(home), "a\0b")))
-
-
-def test_split_files_are_one_model(home: Path, tmp_path: Path) -> None:
-    whole = write_gguf(tmp_path / "whole.gguf", tiny_model())
-    reader = gguf.GGUFReader(whole)
-    folder = home / "split"
-    folder.mkdir()
-    for number in range(2):
-        writer = gguf.GGUFWriter(folder / f"x-0000{number + 1}-of-00002.gguf", "llama")
-        writer.add_uint16("split.no", number)
-        writer.add_uint16("split.count", 2)
-        writer.add_int32("split.tensors.count", len(reader.tensors))
-        for field in reader.fields.values() if number == 0 else ():
-            plain = field.types[0] in (
-                gguf.GGUFValueType.STRING,
-                gguf.GGUFValueType.UINT32,
-                gguf.GGUFValueType.FLOAT32,
-            )
-            if plain and not field.name.startswith(("GGUF", "general.arch")):
-                writer.add_key_value(field.name, field.contents(), field.types[0])
-        for tensor in reader.tensors[number::2]:
-            writer.add_tensor(tensor.name, tensor.data.copy())
-        writer.write_header_to_file()
-        writer.write_kv_data_to_file()
-        writer.write_tensors_to_file()
-        writer.close()
-    first, second = sorted(folder.iterdir())
-    found = sources.find(str(second))
-    assert found.path == first and found.parameters == sources.find(str(whole)).parameters
-    sources._known.clear()
-    assert sources.find(str(folder)).name == found.name and len(sources.installed([str(folder)])) == 1
-    second.rename(folder / "gone")
-    refusal(str(first), "x-00002-of-00002.gguf is not beside it")
-    (listed,) = sources.installed([str(folder)])
-    assert "x-00002-of-00002.gguf" in listed.reason
-    (folder / "gone").rename(second)
-    assert not sources.installed([str(folder)])[0].reason, "it is looked at again once the part is there"
 
 
 def test_ollama(file: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

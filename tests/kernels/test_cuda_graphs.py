@@ -17,7 +17,7 @@ from omnidemo.backends import fused_llama
 from omnidemo.backends.fused_llama import FusedCache, FusedLlama
 from omnidemo.backends.weight_arena import ROWS
 from tests.support.fake_graphs import CUDA, recorded
-from tests.support.runners import LEAN, VOCABULARY, close, make, reference, some_ids
+from tests.support.runners import LEAN, close, make, reference, some_ids
 from tests.support.worlds import copy_nothing
 
 
@@ -35,30 +35,6 @@ def nothing_copied(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(params=LEAN)
 def shape(request: pytest.FixtureRequest) -> str:
     return str(request.param)
-
-
-@pytest.mark.parametrize("count", range(1, ROWS + 1))
-def test_a_fixed_pass_is_the_general_one(shape: str, count: int) -> None:
-    runner = general(make(shape))
-    runner.extend_rope(64)
-    before, ids = some_ids(20), some_ids(count, seed=1)
-    for rows in sorted({0, 1, count}):
-        for start in (0, 20):  # an empty buffer too
-            filled = torch.zeros(runner.buffer_size(64))
-            if start:
-                runner.forward(torch.tensor(before), 0, filled[:, :, :, :start], 0)
-            wanted_buffer = filled.clone()
-            wanted, read = runner.forward(
-                torch.tensor(ids), start, wanted_buffer[:, :, :, : start + count], rows
-            )
-            inputs = torch.tensor([start, *ids] + [0] * (ROWS - count))
-            logits, states = runner.fixed_pass(filled, inputs, torch.arange(count), rows)
-            assert logits.shape == (rows, VOCABULARY) and (rows == 0 or close(logits.numpy(), wanted.numpy()))
-            assert states.shape == read.shape and torch.allclose(states, read, atol=1e-5)
-            assert close(*(one[:, :, :, : start + count].numpy() for one in (filled, wanted_buffer)))
-            assert torch.equal(
-                filled[:, :, :, start + count :], torch.zeros_like(filled[:, :, :, start + count :])
-            )
 
 
 @pytest.mark.parametrize(("dtype", "bound"), [(torch.float32, 1e-5), (torch.bfloat16, 0.05)])

@@ -20,49 +20,20 @@ FILES = sorted((ROOT / "omnidemo").rglob("*.py"))
 LAB = sorted((ROOT / "lab").rglob("*.py"))
 # From the bottom up: a room imports from itself and from the floors below. A wing is a folder of `omnidemo`;
 # its folders that stand here are rooms of their own, and what else is in it is one more.
-FLOORS: list[set[str]] = [
-    {room}
-    for room in (
-        "core",
-        "core/asset_files",
-        "core/catalogue_file",
-        "core/config",
-        "core/answer_figures",
-        "core/offers",
-        "core/records",
-        "core/metrics",
-        "core/processes",
-        "core/resources",
-        "core/shell_network",
-        "core/private_folders",
-        "core/tasks",
-        "vocabulary",
-        "decoding/sources",
-        "decoding",
-        "decoding/methods",
-        "backends",
-        "models/gguf",
-        "models/fetching",
-        "models",
-        "models/adapters",
-        "storage",
-        "pair",
-        "pair/remote",
-        "pair/zerogpu",
-        "learning",
-        "learning/distill",
-        "learning/lines",
-        "serving",
-        "serving/replicas",
-    )
-]
-FLOORS += [
-    {"api", "serving/measuring", "serving/endpoint"},
-    {"ui/figures"},
-    {"ui"},
-    {"cli"},
-    {"__main__"},
-]
+ONE_EACH = """
+core core/asset_files core/catalogue_file core/config core/answer_figures core/offers core/records
+core/metrics core/processes core/resources core/shell_network core/private_folders core/tasks
+vocabulary
+decoding/sources decoding decoding/methods
+backends
+models/gguf models/fetching models models/adapters
+storage
+pair pair/remote pair/zerogpu
+learning learning/distill learning/lines
+serving serving/replicas
+"""
+FLOORS = [{room} for room in ONE_EACH.split()] + [{"api", "serving/measuring", "serving/endpoint"}]
+FLOORS += [{"ui/figures"}, {"ui"}, {"cli"}, {"__main__"}]
 HEIGHT = {room: height for height, floor in enumerate(FLOORS) for room in floor}
 
 
@@ -75,16 +46,9 @@ def files_in(folder: str) -> set[str]:
 
 
 STORE = (
-    "store",
-    "line_store",
-    "tables",
-    "csv_export",
-    "database",
-    "connections",
-    "recordings",
-    "postgres",
+    "store", "line_store", "tables", "csv_export", "database", "connections", "recordings", "postgres",
     "session_store",
-)
+)  # fmt: skip
 TABLES = {f"storage/{name}.py" for name in STORE}
 KERNELS = files_in("backends/kernels")
 ONLY_IN = {
@@ -108,18 +72,9 @@ ONLY_IN = {
 }
 CLOCKS = {"time", "datetime", "timeit"}  # a clock is handed in
 OUTSIDE = {
-    "asyncio",
-    "io",
-    "multiprocessing",
-    "os",
-    "pathlib",
-    "shutil",
-    "socket",
-    "sqlite3",
-    "subprocess",
-    "tempfile",
-    "threading",
-}
+    "asyncio", "io", "multiprocessing", "os", "pathlib", "shutil", "socket", "sqlite3", "subprocess",
+    "tempfile", "threading",
+}  # fmt: skip
 PURE = (sys.stdlib_module_names - OUTSIDE - CLOCKS) | {"numpy", "omnidemo"}
 
 
