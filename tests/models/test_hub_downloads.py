@@ -3,6 +3,7 @@ goes wrong."""
 
 from __future__ import annotations
 
+import errno
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -138,6 +139,11 @@ def test_what_the_hub_refuses(
     with pytest.raises(ModelError, match=words) as caught:
         names.gguf_file(NAME)
     assert "\n" not in str(caught.value) and not hub.asked
+
+
+@pytest.mark.parametrize(("code", "said"), [(errno.ENOSPC, "the disk is full"), (errno.EROFS, "set HF_HOME")])
+def test_a_disk_that_takes_nothing_is_said(code: int, said: str) -> None:
+    assert said in hub_downloads.hub_sentence(NAME, OSError(code, "no"))
 
 
 def test_a_file_that_its_repository_does_not_have(hub: HubDouble) -> None:

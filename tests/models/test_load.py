@@ -280,6 +280,7 @@ def test_what_a_folder_can_lack(save: Callable[..., Path], tmp_path: Path) -> No
     empty.mkdir()
     assert "no config.json" in refusal(empty)
     assert "no folder" in refusal(tmp_path / "nowhere")
+    assert "switched off" in refusal("some/model", hub=False)
     assert "no folder" in refusal("a/b/c") and "no folder" in refusal("two words")
 
 
