@@ -260,7 +260,7 @@ def run_app(settings: Settings, cluster: Cluster | None = None) -> None:
     finally:
         until = time.monotonic() + END_SECONDS
         everything.end_answers(END_SECONDS)
-        while any(page._queue.active_jobs) and time.monotonic() < until:
+        while services.line and time.monotonic() < until:
             time.sleep(0.02)  # for the ends of answers to reach the page
         page.close(verbose=False)
         services.close()

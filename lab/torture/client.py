@@ -117,26 +117,26 @@ class Client:
         return str(facts["name"])
 
     @cached_property
-    def events(self) -> dict[str, tuple[int, int]]:
-        """The app's events by their names: the number of each, and how many values it takes."""
+    def events(self) -> dict[str, tuple[int, list[Any]]]:
+        """The app's events by their names: the number of each, and the values of a page that was just
+        opened."""
         config = json.loads(self.request("GET", "/config").text)
+        values = {one["id"]: one["props"].get("value") for one in config["components"]}
         return {
-            one["api_name"]: (one["id"], len(one["inputs"]))
+            one["api_name"]: (one["id"], [values.get(number) for number in one["inputs"]])
             for one in config["dependencies"]
             if one.get("api_name")
         }
 
-    def filled(self, name: str, data: list[Any]) -> list[Any]:
-        """The values of an event, with None for what the page would add: Gradio refuses an event with fewer
-        than it takes."""
-        return [*data, *[None] * (self.events[name][1] - len(data))]
-
-    def call(self, name: str, data: list[Any], stop_after: int = 0) -> Answer:
-        """Call an event and read what it streams; `stop_after`: hang up after so many messages. KeyError
-        where there is no such event."""
+    def call(self, name: str, data: list[Any], stop_after: int = 0, asked: Any = None) -> Answer:
+        """Call an event and read what it streams; values that are missing are those of a page that was just
+        opened. `asked`: what the page triggers it with; `stop_after`: hang up after so many messages.
+        KeyError where there is no such event."""
+        number, values = self.events[name]
         unique = f"{self.session}-{random.getrandbits(60):x}"
-        body = json.dumps({"data": data, "fn_index": self.events[name][0], "session_hash": unique}).encode()
-        joined = self.request("POST", "/gradio_api/queue/join", body)
+        body = {"data": [*data, *values[len(data) :]], "fn_index": number, "session_hash": unique}
+        body["event_data"] = {"asked": asked}
+        joined = self.request("POST", "/gradio_api/queue/join", json.dumps(body).encode())
         if joined.status != 200:
             joined.error = joined.text[:2000]
             return joined
@@ -167,7 +167,7 @@ class Client:
     ) -> Answer:
         """Send a chat message; `data` becomes its last line, which has text and figures, where the answer
         came to its end."""
-        answer = self.call("chat", [self.question(prompt, tokens, history, **options)], stop_after)
+        answer = self.call("chat", [], stop_after, self.question(prompt, tokens, history, **options))
         # Gradio sends the streamed value's beginning whole and then what was added, as [[operation, path,
         # value], …].
         first = answer.data[0] if isinstance(answer.data, list) and answer.data else ""
@@ -184,7 +184,7 @@ class Client:
     def question(self, prompt: Any, tokens: int, history: Any = None, **more: Any) -> dict[str, Any]:
         """What the page sends with a chat message; `more`: other fields of it, and its options by name."""
         options = {"method": "ngram-exact", **GREEDY.options, "max_new_tokens": tokens, "seed": str(SEED)}
-        asked = {"message": prompt, "history": history, "session": self.session, "line": "default"}
+        asked = {"message": prompt, "history": history, "line": "default"}
         asked |= {"target": self.target, "drafter": self.drafter, "learn": True, "keep": True}
         asked |= {name: value for name, value in more.items() if name in asked}
         options |= {name: value for name, value in more.items() if name not in asked}
@@ -235,9 +235,10 @@ def _act(client: Client, draw: random.Random, number: int, note: Any) -> None:
     else:
         data: Any
         if kind < 0.9:
-            event, data = harm.call(draw, client.events, client.question("", 8, keep=False, learn=False))
+            valid = client.question("", 8, keep=False, learn=False)
+            event, data, asked = harm.call(draw, client.events, valid)
             client.timeout = 60.0
-            answer = client.call(event, data)
+            answer = client.call(event, data, asked=asked)
         else:
             method, path, data, headers = harm.request(draw)
             event, answer = f"{method} {path[:80]}", client.request(method, path, data, headers)

@@ -31,9 +31,11 @@ def value(draw: random.Random) -> Any:
     return draw.choice(draw.choice((TEXTS, NUMBERS, OTHERS)))
 
 
-def call(draw: random.Random, events: Iterable[str], question: Mapping[str, Any]) -> tuple[str, list[Any]]:
-    """An event of the page and values for it: a chat with one wrong value or a forged history, or any event
-    with random values. `question`: that of a valid chat."""
+def call(
+    draw: random.Random, events: Iterable[str], question: Mapping[str, Any]
+) -> tuple[str, list[Any], Any]:
+    """An event of the page, values for it, and what the page triggers it with: a chat with one wrong value or
+    a forged history, or any event with random values. `question`: that of a valid chat."""
     if draw.random() < 0.5:
         history: Any = [
             {"role": draw.choice(("user", "assistant", "system", 5)), "content": value(draw)}
@@ -49,10 +51,10 @@ def call(draw: random.Random, events: Iterable[str], question: Mapping[str, Any]
         asked |= {"message": draw.choice(TEXTS), "history": history}
         if draw.random() < 0.8:
             part = draw.choice((asked, asked["options"]))
-            part[draw.choice([name for name in part if name != "session"])] = value(draw)
-        return "chat", [asked]
+            part[draw.choice(list(part))] = value(draw)
+        return "chat", [], asked
     name = draw.choice(sorted(set(events) - NEVER))
-    return name, [value(draw) for _ in range(draw.randrange(12))]
+    return name, [value(draw) for _ in range(draw.randrange(12))], value(draw)
 
 
 def deep(levels: int) -> bytes:

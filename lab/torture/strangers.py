@@ -15,29 +15,23 @@ SHARED: dict[str, Any] = {
     "trainer_reset": {},
     "trainer_pause": {},
     "adaptation_rollback": {"version": 0},
-    "configure_chat": {"draft_length": 9},
 }
 
 
-def history(client: Client, session: str, filters: dict[str, Any]) -> str:
+def history(client: Client, filters: dict[str, Any]) -> str:
     """The JSON that the History tab was sent, with the requests as its rows; empty where there was none."""
-    data = client.call("history", [session, filters, ""]).data
+    data = client.call("history", [], asked=filters).data
     return str(data[0]) if data else ""
 
 
 def condition(client: Client) -> dict[str, Any]:
-    """The settings, and what has been learned for a visitor, as the page shows both; empty where it was told
-    nothing."""
-    asked = [client.target, client.drafter, {}]  # no changes, and the view of one who has chosen nothing
-    values, found = (
-        client.call(name, client.filled(name, asked)).data for name in ("configure_chat", "adaptation_state")
-    )
-    if not values or not found:
+    """What has been learned for a visitor, as the page shows it; empty where it was told nothing."""
+    found = client.call("adaptation_state", [client.target, client.drafter], asked={}).data
+    if not found:
         return {}
     shown = json.loads(found[1])
     learned = {"answers": shown["requests_seen"], "version": shown["version"]}
-    paused = shown["state"] == "paused"
-    return {"settings": json.loads(values[0])["values"], "paused": paused, **learned}
+    return {"paused": shown["state"] == "paused", **learned}
 
 
 def visits(port: int, target: str) -> Iterator[tuple[str, bool]]:
@@ -47,7 +41,7 @@ def visits(port: int, target: str) -> Iterator[tuple[str, bool]]:
     told = mine.chat(f"Tell a story: {SECRET}", 16)
     yield "a visitor chats", told.done and not told.error
     other.chat("Hello", 8)
-    own = history(mine, mine.session, {})
+    own = history(mine, {})
     yield "a visitor reads the own history", SECRET in own
     asked: list[dict[str, Any]] = [
         {},
@@ -55,36 +49,32 @@ def visits(port: int, target: str) -> Iterator[tuple[str, bool]]:
         {"session": ""},
         {"pair": f"{target} ⇠ {mine.drafter}"},
     ]
-    for session in (other.session, mine.session, "", "api"):
-        for filters in asked:
-            yield (
-                f"history of another by session {session[:6]!r} and {filters}",
-                SECRET not in history(other, session, filters),
-            )
-    for name in ("prepare_requests_csv", "prepare_rounds_csv"):
-        made = other.call(name, [mine.session, {"session": mine.session}])
+    for filters in asked:
+        yield f"history of another by {filters}", SECRET not in history(other, filters)
+    for name in ("requests", "rounds"):
+        made = other.call("prepare_history", [], asked={"csv": name, "session": mine.session})
         path = json.dumps(made.data)
         content = ""
         if '"path"' in path:
             content = other.request("GET", "/gradio_api/file=" + str(made.data[0]["path"])).text
-        yield f"another's history as a file by {name}", SECRET not in content
+        yield f"another's {name} as a file", SECRET not in content
     identifiers = [row["id"] for row in json.loads(own)["rows"]] if own else []
     for what in ({"session": mine.session}, {"ids": identifiers}, {"mine": True}):
-        other.call("delete_history", [mine.session, {"remove": what}, ""])
-        yield f"another's history deleted by {sorted(what)}", SECRET in history(mine, mine.session, {})
+        other.call("delete_history", [], asked={"remove": what})
+        yield f"another's history deleted by {sorted(what)}", SECRET in history(mine, {})
     other.request("POST", "/visitor/forget", b"{}", {"x-omnidemo-visitor": mine.session})
-    yield "another forgotten by a forged id", SECRET in history(mine, mine.session, {})
+    yield "another forgotten by a forged id", SECRET in history(mine, {})
     before = condition(mine)
     yield (
         "a visitor sees what was learned for it",
         bool(before) and before["answers"] > 0 and not before["paused"],
     )
     for name, value in SHARED.items():
-        answered = other.call(name, other.filled(name, [target, other.drafter, value])).data
+        answered = other.call(name, [target, other.drafter], asked=value).data
         yield f"{name} by a stranger", bool(answered) and condition(mine) == before
     nobody = Client(port, mine.session)
-    yield "history without an id", SECRET not in history(nobody, mine.session, {})
-    yield "a visitor's history stays to the end", SECRET in history(mine, mine.session, {})
+    yield "history without an id", SECRET not in history(nobody, {"session": mine.session})
+    yield "a visitor's history stays to the end", SECRET in history(mine, {})
 
 
 def sites(port: int) -> Iterator[tuple[str, bool]]:

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 Named = Annotated[
     str | None,
-    typer.Option(help='Instead of --prompts: json, sql, commits, handbook, a file of yours, or "list".'),
+    typer.Option(
+        help='Instead of --prompts: json, sql, cards, handbook, commits, a file of yours, or "list".'
+    ),
 ]
 System = Annotated[str | None, typer.Option(help="With --task FILE: the system prompt of every answer.")]
 Answers = Annotated[int, typer.Option(min=1, help="With --task: how many inputs are answered.")]

@@ -1,4 +1,4 @@
-"""Repeated tasks: one system prompt, many inputs. Four ship with the project (`assets/tasks`); users may add
+"""Repeated tasks: one system prompt, many inputs. Five ship with the project (`assets/tasks`); users may add
 their own.
 
 A task that ships has inputs written by hand and a grammar for more. A rule is a list of texts; in a text,
@@ -21,7 +21,7 @@ from omnidemo.core.asset_files import ASSETS
 from omnidemo.core.config import check_text
 
 FOLDER = ASSETS / "tasks"
-TASKS = ("json", "sql", "commits", "handbook")
+TASKS = ("json", "sql", "cards", "handbook", "commits")
 LONGEST = 1_000_000  # characters of a task of one's own
 TRIES = 50  # repeated inputs in a row after which the grammar counts as exhausted
 PLACE = re.compile(r"\{(?:(\d+)-(\d+)|([A-Za-z]+)((?:_\d+)?))\}")

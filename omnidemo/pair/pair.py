@@ -120,7 +120,8 @@ class Pair:
         """Answer `count` inputs of a task one after another, on an adapter line of the task's name. Yields
         each answer with its cost, and the cost that it would have had with less learned.
 
-        task: "json", "sql", "commits", "handbook", or one of your own (`own_task` of `omnidemo.core.tasks`).
+        task: "json", "sql", "cards", "handbook", "commits", or one of your own (`own_task` of
+        `omnidemo.core.tasks`).
         first: the input to begin with, by which a run continues another. order: a seed of the order. options:
         those of `stream`; by default temperature 0 without a penalty, and the draft policy "chance".
         ValueError for an unknown task, and as for `stream`. A cancelled answer ends the run and is not

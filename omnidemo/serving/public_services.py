@@ -26,9 +26,11 @@ from omnidemo.serving.pair_pool import PairState
 from omnidemo.serving.quotas import BUSY, LONGEST_ANSWER, MOST_PROMPTS, NO_ID, UPLOADS, WHY, Quotas, Refused
 from omnidemo.serving.services import Services
 from omnidemo.serving.visitor_store import VisitorStore
+from omnidemo.serving.waiting_line import WaitingLine
 from omnidemo.storage.store import Store
 from omnidemo.storage.visitors import OWN, Caller, Visitors, is_operator, is_public, owned
 
+STREAMS = 3  # answers of a public app that each process writes at the same time, round by round
 EVERYBODY, OWN_LINE, USED_LINE, OPERATOR = range(4)
 # Who may call the services that are passed on as they are, and the part of `Services` that has each.
 # EVERYBODY: nothing of a visitor is shown, nothing is changed that others would miss, and nobody can guess
@@ -72,6 +74,11 @@ class PublicServices:
         self.quotas = Quotas(each, (settings.public_requests, settings.public_tokens))
         most = settings.upload_mb * 1000
         self.uploads = Quotas((UPLOADS, 5 * most), (10 * UPLOADS, 50 * most), words=("files", "kB of files"))
+        # One answer at a time is quickest for one person; of many several interleave, so that nobody waits
+        # for a comparison.
+        at_once = lambda: STREAMS * self.processes if self.public else 1  # noqa: E731
+        self.line = WaitingLine(at_once, settings.queue_size)
+        self.beside = WaitingLine(lambda: 1, settings.queue_size)  # what is measured beside answers
 
     def __getattr__(self, name: str) -> Any:
         if name not in RIGHTS:
@@ -105,6 +112,16 @@ class PublicServices:
         """The name of the calling visitor; "" for a call without one."""
         caller = self._who()
         return caller.name if caller is not None else ""
+
+    @property
+    def waiting_as(self) -> str:
+        """Whose place in a line it is: a visitor of a public app has a limited number of them."""
+        return self.caller_name if self.public else ""
+
+    @property
+    def session(self) -> str:
+        """The session of the caller, whose answers are stored under it; "" for one without an id."""
+        return self.own or self.caller_name
 
     @property
     def own(self) -> str:

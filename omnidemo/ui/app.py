@@ -21,16 +21,16 @@ from omnidemo.serving import endpoint
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.services import Services
 from omnidemo.ui import downloads, replay_data, text
-from omnidemo.ui.errors import ENGINE, Events
+from omnidemo.ui.errors import in_one_sentence
 from omnidemo.ui.guard import around
+from omnidemo.ui.job import in_turn
 from omnidemo.ui.shell import build_shell, load_ready, longest_answer, widget
-from omnidemo.ui.tabs import adaptation_tab, chat_tab, compare_tab, history_tab, settings_panel, task_tab
+from omnidemo.ui.tabs import adaptation_tab, chat_tab, compare_tab, history_tab, task_tab
 from omnidemo.ui.tabs.better_panel import build_better
 from omnidemo.ui.tabs.models_panel import build_models
 from omnidemo.ui.tabs.visitor_panel import build_visitor, public_services, routes
 
 BROWSERS = 64  # pages whose components' state Gradio keeps; each takes a quarter of a megabyte
-STREAMS = 3  # answers of a public app that each process writes at the same time, round by round
 # between two looks of Gradio at its queue; by default it wakes the processor a thousand times a second
 LOOK_SECONDS = 0.01
 CACHE = (600, 3600)  # seconds between two looks at files that went over the page, and how long they stay
@@ -59,9 +59,8 @@ def build_app(services: Services | PublicServices) -> gr.Blocks:
     # can open here.
     os.environ |= {"GRADIO_ANALYTICS_MAX_EVENTS": "1", "GRADIO_ANALYTICS_CACHE_FREQUENCY": str(10**9)}
     services = public_services(services)
-    with Events(
-        title=f"{text.TITLE} · {text.SUBTITLE}", analytics_enabled=False, fill_width=True, delete_cache=CACHE
-    ) as page:
+    about = f"{text.TITLE} · {text.SUBTITLE}"
+    with gr.Blocks(title=about, analytics_enabled=False, fill_width=True, delete_cache=CACHE) as page:
         shell = build_shell(services, page)
         build_better(services, shell)
         build_models(services, shell)
@@ -79,25 +78,19 @@ def build_app(services: Services | PublicServices) -> gr.Blocks:
                     module.build(services, shell)
         widget("about")
         shell.watch()
-        page.news = shell.news
         replay_data.build(services)
         gr.api(
-            _generate(services), api_name="generate", concurrency_id=ENGINE, api_description=text.API_EXAMPLE
+            _generate(services), api_name="generate", concurrency_limit=None, api_description=text.API_EXAMPLE
         )
+    in_one_sentence(page)
     # no call bypasses the queue
     page.queue(max_size=services.settings.queue_size, default_concurrency_limit=4, api_open=False)
     page._queue.sleep_when_free = page._queue.progress_update_sleep_when_free = LOOK_SECONDS
-    # one answer at a time is quickest for one person; several interleave, so that nobody waits for a
-    # comparison
-    if services.public:
-        for event in page.fns.values():
-            if event.concurrency_id == ENGINE:
-                event.concurrency_limit = STREAMS * services.processes
     return page
 
 
 def _generate(services: PublicServices) -> Any:
-    def generate(
+    async def generate(
         prompt: str,
         target: str = "",
         drafter: str = "",
@@ -125,10 +118,15 @@ def _generate(services: PublicServices) -> Any:
         options["max_new_tokens"] = min(checked.max_new_tokens, longest_answer(settings))
         if not isinstance(prompt, str) or not prompt.strip():
             raise ValueError("The prompt is empty or not a text. Write a question.")
-        load_ready(services, *names, "Try again in a few seconds.")
         about: dict[str, Any] = {"session": "api", "learn": False, "keep": False, "kind": "api"}
         messages = [{"role": "user", "content": prompt}]
-        *_, last = services.chat(target=names[0], drafter=names[1], messages=messages, **about, **options)
+
+        def write() -> Any:
+            load_ready(services, *names, "Try again in a few seconds.")
+            *_, last = services.chat(target=names[0], drafter=names[1], messages=messages, **about, **options)
+            return last
+
+        last = await in_turn(services, write)
         assert isinstance(last, Generation)
         return {
             "text": last.text,
@@ -187,11 +185,6 @@ def _head(services: PublicServices, folder: str) -> str:
         },
         "method": services.settings.method,
         "help": {f"omni-{name}": hint for name, hint in text.HELP.items()},
-        "controls": settings_panel.items(),
-        "manner": [
-            {"name": name, "label": label, "help": hint, "step": step}
-            for name, (label, hint, step) in text.MANNER.items()
-        ],
         "lossless": text.LOSSLESS,
         "topics": text.TOPICS,
         "approximate": text.APPROXIMATE,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
@@ -32,7 +33,6 @@ class ChatRequest(BaseModel):
     message: Text = ""
     history: list[Any] | None = None
     system: Text | None = None
-    session: Text = ""
     run: Text = ""
     target: Text = ""
     drafter: Text = ""
@@ -44,12 +44,16 @@ class ChatRequest(BaseModel):
     options: dict[str, Any] = {}
 
     @classmethod
-    def of(cls, given: Any) -> ChatRequest:
-        """The question that was sent. ValueError, one sentence, for what is none."""
-        if not isinstance(given, Mapping):
-            raise ValueError("A question is one object of names and values. Reload the page.")
+    def of(cls, asked: Mapping[str, Any], fields: Mapping[str, Any] = MappingProxyType({})) -> ChatRequest:
+        """The question that was sent, over what the fields of the page say. ValueError, one sentence, for
+        what is none."""
+        about = {name: value for name, value in fields.items() if name in cls.model_fields}
+        options = {name: value for name, value in fields.items() if name not in about}
+        given = {str(name): value for name, value in asked.items()}
+        if isinstance(own := given.get("options", {}), Mapping):
+            given["options"] = {**options, **own}
         try:
-            return cls(**{str(name): value for name, value in given.items()})
+            return cls(**(about | given))
         except ValidationError as error:
             raise ValueError(refusal(error)) from None
 
@@ -83,14 +87,12 @@ def read_system(system: Any) -> list[dict[str, str]]:
     return [{"role": "system", "content": system.strip()}]
 
 
-def with_help(said: str, system: str | None) -> str:
-    """The sentence of an error; where a chat template refused messages with a system prompt, also what helps:
-    many know none."""
-    return (
-        f"{said.rstrip('.')}. Empty the system prompt and send the message again."
-        if system and REFUSED in said
-        else said
-    )
+def with_help(error: Exception, system: str | None) -> Exception:
+    """The error; where a chat template refused messages with a system prompt, also what helps: many know
+    none."""
+    said = str(error)
+    helps = f"{said.rstrip('.')}. Empty the system prompt and send the message again."
+    return RuntimeError(helps) if system and REFUSED in said else error
 
 
 def read_seed(value: str | int | None) -> int | None:

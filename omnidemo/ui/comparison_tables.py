@@ -1,5 +1,4 @@
-"""The results of a comparison, as the page and the CSV show them. It reads an uploaded batch and writes the
-CSV."""
+"""The results of a comparison, as the page and the CSV show them. It reads an uploaded batch."""
 
 from __future__ import annotations
 
@@ -20,7 +19,6 @@ from omnidemo.models.catalogue import credits_of
 from omnidemo.pair.in_turns import median_run
 from omnidemo.serving.comparison import FRESH, Asked, Comparison, Question, turns_of
 from omnidemo.serving.measuring.prompt_files import read_questions
-from omnidemo.serving.measuring.report_tables import csv_table
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.quotas import Refused
 from omnidemo.storage.recorded_rounds import finite, round_lines
@@ -48,14 +46,6 @@ def read_batch(path: str | Path) -> list[Question]:
             " after another."
         )
     return prompts
-
-
-def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
-    """The rows of a `ComparisonView`, of which there is one at least, as CSV."""
-    with csv_table(path, list(rows[0])) as append:
-        for row in rows:
-            append(row)
-    return path
 
 
 def summary(results: Sequence[Mapping[str, Any]], methods: Sequence[str]) -> list[dict[str, Any]]:
@@ -222,8 +212,8 @@ class ComparisonView:
         }
         self.csv.append(row)
 
-    def json(self, state: str, error: str = "") -> str:
-        """The value of the `compare` widget."""
+    def json(self, state: str, error: str = "", **more: Any) -> str:
+        """The line of the `compare` widget."""
         table = summary(self.results, self.methods)
         titles = {name: text.method_title(info) for name, info in self.infos.items()} | text.LANES
         lanes = [self._middle(row) for row in table if row["n"]] if self.single else []
@@ -251,7 +241,7 @@ class ComparisonView:
             "charts": drawn,
             "base": BASELINE in self.methods,
         }
-        return for_browser(self.head | now | shown)
+        return for_browser(self.head | now | shown | more) + "\n"
 
     def _middle(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """The run of a method nearest to its median, with the range of all its runs and whether all wrote the

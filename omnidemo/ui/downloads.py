@@ -7,7 +7,7 @@ import json
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,9 @@ from typing import Any
 import gradio as gr
 
 from omnidemo.core import private_folders
-from omnidemo.ui.errors import report
+from omnidemo.ui.errors import asked_of, report
 from omnidemo.ui.figures.layout import PLOTLY_JS
-from omnidemo.ui.shell import PRIVATE, script
+from omnidemo.ui.shell import PRIVATE, QUIET, script
 
 KEEP_SECONDS = 600  # Gradio copies a file into its own cache when it is handed over; ours may go soon
 
@@ -76,33 +76,22 @@ def temporary(name: str, own: str = "") -> Path:
     return Path(tempfile.mkdtemp(dir=root)) / name
 
 
-def download(
-    event: Any,
-    name: str,
-    make: Callable[..., Path | None],
-    inputs: list[Any],
-    *,
-    js: str | None = None,
-    empty: str = "",
-) -> None:
-    """Make `event` download the file that `make(*inputs)` returns; None says `empty`, an error its sentence.
-    `js` may fill the inputs.
+def download(event: Any, name: str, make: Callable[..., Path], inputs: Sequence[Any] = ()) -> None:
+    """Make `event` of a widget download the file that `make(asked, *inputs)` returns; an error says its
+    sentence.
 
     Gradio's own button downloads the file it held *before* the press, so a hidden one receives the new file
     and is pressed by the page.
     """
     carrier = gr.DownloadButton(visible="hidden", elem_id=f"omni-file-{name}")
 
-    def prepare(*values: Any) -> Any:
+    def prepare(event: gr.EventData, *values: Any) -> Any:
         try:
-            path, why = make(*values), empty
+            return str(make(asked_of(event), *values))
         except (RuntimeError, ValueError, OSError) as refused:
-            path, why = None, report(refused, "a download")
-        if path is None:
-            gr.Info(why)
-        # None also takes an older file away from the hidden button
-        return None if path is None else str(path)
+            gr.Info(report(refused, "a download"))
+            return None  # also takes an older file away from the hidden button
 
     press = script(f"() => {{ page.pressDownload({json.dumps(f'omni-file-{name}')}); return []; }}")
-    done = event(prepare, inputs, carrier, js=js, api_name=f"prepare_{name}", concurrency_limit=2, **PRIVATE)
+    done = event(prepare, inputs, carrier, api_name=f"prepare_{name}", **QUIET)
     done.success(None, None, None, js=press, **PRIVATE)

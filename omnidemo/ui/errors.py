@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import math
 import re
-import time
 import traceback
-from collections.abc import Callable, Iterable
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import wraps
+from inspect import isasyncgenfunction, iscoroutinefunction
 from pathlib import Path
 from typing import Any
 
 import gradio as gr
-from gradio.exceptions import ComponentProcessingError
 
 from omnidemo.core.private_folders import without_folders
 
 log = logging.getLogger(__name__)
 PROSE = re.compile(r"[a-z]+ [a-z]")  # such as Python's libraries write them
-ENGINE = "engine"  # concurrency_id of what decodes in turn: chat, compare, play, generate
-LISTEN_SECONDS = 5.0  # after a request joined the queue, in which its sender has to begin to listen
-# browsers with a queue of messages: more than ask within the time in which one reads its answer
-REMEMBERED = 256
 EXPECTED = (ValueError, RuntimeError, OSError)  # that this project raises with a sentence for people
 HERE = Path(__file__).parents[1]
 
@@ -54,6 +49,20 @@ def report(error: BaseException, doing: str) -> str:
 def sentence(said: str) -> str:
     """What an error says, which may begin and end as a part of a sentence does, as a whole one."""
     return f"{said[:1].upper()}{said[1:].rstrip('.')}."
+
+
+def brought(event: gr.EventData, name: str) -> Any:
+    """What the page triggered an event with under a name; None where it brought nothing, as a program's."""
+    try:
+        return getattr(event, name, None)
+    except TypeError:  # it brought something else than names and values
+        return None
+
+
+def asked_of(event: gr.EventData) -> Mapping[str, Any]:
+    """The object that the page triggered an event with; {} for what is none."""
+    found = brought(event, "asked")
+    return found if isinstance(found, Mapping) else {}
 
 
 def check(blocks: Iterable[Any], values: Iterable[Any]) -> None:
@@ -93,68 +102,35 @@ def _wrong(block: Any, value: Any) -> str:
     )
 
 
-class Events(gr.Blocks):
-    """Blocks whose events check the types of their values (an error names the field's label), turn every
-    error into one sentence, and free the queues of browsers that have not been heard of for long. Without
-    Gradio's heartbeat, which would keep one of the six connections that a browser opens to a server for each
-    tab: with five or six tabs every other request waited for one to be free. (The state of closed pages is
-    limited by `state_session_capacity`.)"""
+def in_one_sentence(page: gr.Blocks) -> None:
+    """Let the page's events check the types of their values (an error names the field's label) and turn every
+    error into one sentence. Jobs do it themselves. Gradio reads only the values that name files: what else a
+    component refuses comes with a traceback."""
+    for event in page.fns.values():
+        act = event.fn
+        event.preprocess = any(isinstance(block, (gr.File, gr.UploadButton)) for block in event.inputs)
+        if act is not None and not isasyncgenfunction(act):
+            event.fn = _explained(act, str(event.api_name or "an event"), event.inputs)
 
-    news: Callable[[Any], str]  # `Shell.news`
 
-    def get_config_file(self) -> Any:
-        return super().get_config_file() | {"connect_heartbeat": False}
-
-    async def preprocess_data(self, block_fn: Any, inputs: list[Any], *more: Any, **options: Any) -> Any:
-        check(block_fn.inputs, inputs)
+def _explained(act: Callable[..., Any], name: str, inputs: Sequence[Any]) -> Callable[..., Any]:
+    @contextmanager
+    def told(given: Sequence[Any]) -> Iterator[None]:
         try:
-            return await super().preprocess_data(block_fn, inputs, *more, **options)
-        except ComponentProcessingError as error:
-            said = str(error.__cause__ or "") if isinstance(error.__cause__, (ValueError, gr.Error)) else ""
-            raise ValueError(
-                f"A value cannot be read{': ' + said if said else ''}. Reload the page; a program finds the"
-                " types under /gradio_api/info."
-            ) from error
-
-    async def process_api(self, block_fn: Any, *given: Any, **options: Any) -> Any:
-        known = self.fns.get(block_fn) if isinstance(block_fn, int) else block_fn
-        try:
-            self._remember(options.get("event_id"))
-            if known is not None and known.fn is None:
-                raise ValueError("This event runs in the browser alone; there is nothing to call.")
-            if not options.get("iterator") and not await self._listened(options.get("event_id")):
-                raise RuntimeError("Nobody listened for this answer, so it was not written. Send it again.")
-            return await super().process_api(block_fn, *given, **options)
+            check(inputs, given[len(given) - len(inputs) :])  # what Gradio adds stands before them
+            yield
         except Exception as error:  # any error; Gradio would write its whole traceback to the log
-            said = report(error, str(getattr(known, "api_name", None) or "an event"))
-            raise gr.Error(said, print_exception=False, duration=getattr(error, "duration", 10)) from error
+            duration = getattr(error, "duration", 10)
+            raise gr.Error(report(error, name), print_exception=False, duration=duration) from error
 
-    def _remember(self, event_id: str | None) -> None:
-        """Mark the browser of a starting event as the newest, and free the oldest ones without pending
-        events: Gradio would keep the messages of 2,000 browsers, and the set of each one's events for
-        ever."""
-        queue = self._queue
-        running, asked = queue.event_ids_to_events, queue.pending_event_ids_session
-        event = running.get(event_id or "")
-        if event is None or event.session_hash not in asked:
-            return
-        asked[event.session_hash] = asked.pop(event.session_hash)
-        for session in list(islice(asked, max(0, len(asked) - REMEMBERED))):
-            if running.keys().isdisjoint(asked[session]):
-                del asked[session]
-                queue.pending_messages_per_session.pop(session, None)
+    @wraps(act)
+    async def waited(*given: Any) -> Any:
+        with told(given):
+            return await act(*given)
 
-    async def _listened(self, event_id: str | None) -> bool:
-        """Whether somebody reads the messages of an event that decodes, which would otherwise pile up. A
-        client has LISTEN_SECONDS to start."""
-        event = self._queue.event_ids_to_events.get(event_id or "")
-        if event is None or event.concurrency_id != ENGINE:
-            return True
-        until = max(event.enqueue_time + LISTEN_SECONDS, time.monotonic() + 0.25)
-        while (
-            messages := self._queue.pending_messages_per_session.get(event.session_hash)
-        ) is not None and messages.qsize():
-            if time.monotonic() > until:
-                return False
-            await asyncio.sleep(0.02)
-        return True
+    @wraps(act)
+    def called(*given: Any) -> Any:
+        with told(given):
+            return act(*given)
+
+    return waited if iscoroutinefunction(act) else called

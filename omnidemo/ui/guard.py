@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import ipaddress
 import os
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
 import anyio
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers, MutableHeaders, QueryParams
 from starlette.middleware import Middleware
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -22,6 +22,7 @@ from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.quotas import NO_ID, Refused
 from omnidemo.storage.visitors import LOOPBACK, is_loopback
 from omnidemo.ui.errors import report
+from omnidemo.ui.job import LISTENING
 
 # headers, so that neither is in an address or a log
 VISITOR, OPERATOR = "x-omnidemo-visitor", "x-omnidemo-operator"
@@ -33,11 +34,9 @@ UPLOAD_EXTRA = 1_000_000  # of a form beside the file in it
 UNREADABLE = "This request cannot be read; the interface is described at the foot of the page."
 SWEEP_SECONDS = 300.0
 GIVE_BACK_SECONDS = 30.0  # between two times that memory is given back
-MOST_WAITING = 6  # requests of one visitor: a page can have one of each kind
 # What Gradio offers and this page does not use: it writes files, fetches addresses, or runs programs.
 CLOSED = (
-    "deep_link", "proxy=", "process_recording", "run-history", "vibe-", "undo-vibe-", "stream/",
-    "component_server", "profiling",
+    "deep_link", "proxy=", "process_recording", "run-history", "vibe-", "undo-vibe-", "stream/", "profiling",
 )  # fmt: skip
 PAGES = "https://huggingface.co https://*.hf.space"  # that show a Space in a frame
 # Gradio starts itself with inline scripts, and makes the widgets' own ones with `new Function`.
@@ -174,7 +173,8 @@ class Guard:
             await send(message)
 
         try:
-            await self.app(scope, receive, sent)
+            with listening(scope):
+                await self.app(scope, receive, sent)
         except Exception as error:
             report(error, f"{scope.get('method', '')} {scope.get('path', '')[:80]}")
             if not started:
@@ -205,7 +205,7 @@ class Guard:
             return 404, "This app does not offer that."
         if scope.get("method", "GET") in SAFE:
             return None
-        return self._body(path, headers) or self._identified(path, headers, scope.get("app"))
+        return self._body(path, headers) or self._identified(path, headers)
 
     def _from_here(self, scope: Scope, headers: Headers) -> bool:
         """Whether a request comes from this app's own page, or from no page at all. Pages may lead here by a
@@ -237,7 +237,7 @@ class Guard:
             return self.upload_bytes + UPLOAD_EXTRA, "multipart/form-data"
         return (UPLOAD_EXTRA, "") if path.rstrip("/") == "/login" else (JSON_BYTES, "application/json")
 
-    def _identified(self, path: str, headers: Headers, app: Any) -> tuple[int, str] | None:
+    def _identified(self, path: str, headers: Headers) -> tuple[int, str] | None:
         """In a public app every changing request needs a visitor's id, which anybody can get."""
         if (
             not self.services.public
@@ -255,20 +255,28 @@ class Guard:
             except Refused as refused:
                 return 429, str(refused)
             self.services.uploads.spend(name, int(headers.get("content-length", "0")) // 1000 + 1)
-        if ("/queue/join" in path or "/call/" in path) and self._waiting(app, name) >= MOST_WAITING:
-            said = f"{MOST_WAITING} of your requests wait or run already"
-            return 429, f"{said}; ask again when one of them is done."
         return None
 
-    def _waiting(self, app: Any, name: str) -> int:
-        """How many requests of a visitor wait or run: one who floods the queue would keep everybody else
-        out."""
-        queue = app.get_blocks()._queue
-        events = [event for one in queue.event_queue_per_concurrency_id.values() for event in list(one.queue)]
-        events += [event for job in list(queue.active_jobs) if job for event in job]
-        return sum(
-            self.services.visitors.name(event.request.headers.get(VISITOR)) == name for event in events
-        )
+
+@contextmanager
+def listening(scope: Scope) -> Iterator[None]:
+    """Count the session of Gradio whose messages a request reads, which is of the event itself where a
+    program asked."""
+    path, session = scope.get("path", ""), ""
+    if path.endswith("/queue/data"):
+        session = QueryParams(scope.get("query_string", b"")).get("session_hash", "")
+    elif "/call/" in path and scope.get("method") == "GET":
+        session = path.rpartition("/")[2]
+    if not session:
+        yield
+        return
+    LISTENING[session] += 1
+    try:
+        yield
+    finally:
+        LISTENING[session] -= 1
+        if not LISTENING[session]:
+            del LISTENING[session]
 
 
 async def _whole(scope: Scope, receive: Receive, most: int) -> tuple[Scope, Receive]:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
-
-import gradio as gr
 
 from omnidemo.core.config import SAMPLING, GenerationConfig
 from omnidemo.core.records import Generation, Round
@@ -22,7 +19,8 @@ from omnidemo.ui import answer_lines, downloads, task_rows
 from omnidemo.ui.chat_request import conversation, read_seed
 from omnidemo.ui.downloads import for_browser
 from omnidemo.ui.errors import report
-from omnidemo.ui.shell import PRIVATE, QUIET, longest_answer, script, widget
+from omnidemo.ui.job import wire
+from omnidemo.ui.shell import longest_answer, widget
 
 PLAIN_SECONDS, RACE_SECONDS = 5.0, 20.0  # of one lane, and of two between which a small difference counts
 PATIENCE = 60.0  # seconds in which the newest answer is measured that somebody wants to see
@@ -107,30 +105,18 @@ def recall(services: PublicServices, request: Any) -> dict[str, Any]:
     return about | {"version": recording["adapter_version"]}
 
 
-def answer(make: Callable[[Mapping[str, Any]], dict[str, Any]], asked: Any) -> str:
-    """The requested data with the request's id, or one sentence that says why there is none."""
-    wanted = asked if isinstance(asked, Mapping) else {}
-    try:
-        data = make(wanted)
-    except Exception as error:  # any error: the page shows a sentence and goes on
-        data = {"error": report(error, "a replay")}
-    return for_browser({"id": wanted.get("id"), **data})
-
-
 def build(services: PublicServices) -> None:
     """The events of the player; the page itself opens and draws it."""
-    page = widget("replay", events=("measure", "recall"), visible="hidden")
-    wanted, js = gr.JSON(visible=False), script("() => page.replay.take()")
 
-    def recorded(wanted: Mapping[str, Any]) -> dict[str, Any]:
-        return recall(services, wanted.get("request"))
+    def recorded(request: Any) -> dict[str, Any]:
+        try:
+            return recall(services, request)
+        except Exception as error:  # any error: it would reach the page as nothing
+            return {"error": report(error, "a recording")}
 
-    alone: dict[str, Any] = {"concurrency_id": "beside", "concurrency_limit": 1, "trigger_mode": "multiple"}
+    def measure(asked: Mapping[str, Any], cancel: Any) -> Iterator[str]:
+        make = former if asked.get("kind") == "former" else beside
+        yield for_browser({"k": "lanes", **make(services, asked)}) + "\n"
 
-    def measure(wanted: Mapping[str, Any]) -> dict[str, Any]:
-        return (former if wanted.get("kind") == "former" else beside)(services, wanted)
-
-    page.measure(
-        partial(answer, measure), [wanted], [page], js=js, api_name="measure_beside", **alone, **PRIVATE
-    )
-    page.recall(partial(answer, recorded), [wanted], [page], js=js, api_name="recall", **QUIET)
+    page = widget("replay", events=("measure",), visible="hidden", server_functions=[recorded])
+    wire(services, page, "measure", measure, [], "measure_beside", line=services.beside)

@@ -1,5 +1,5 @@
 """Parts of the page that all tabs use: the widgets' frame, the pair pickers with the loading bar, the
-browser's session, the timers."""
+timers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from omnidemo.serving.pair_pool import PairState
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.quotas import Refused
 from omnidemo.ui import text
-from omnidemo.ui.errors import check, report
+from omnidemo.ui.errors import brought, check, report
 
 EXPERT = "omni-expert"  # class of what only the Expert switch shows
 PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
@@ -30,30 +30,26 @@ FINAL_STAGES = ("ready", "failed", "absent")
 
 @dataclass(frozen=True)
 class Kept:
-    """Components that are kept up to date: they get `draw(make(*inputs))` where that text is not the one that
-    `seen` holds."""
+    """Components that are kept up to date: they get `draw(make(*inputs))` whenever that text is another
+    one."""
 
     name: str
     make: Callable[..., str]
     inputs: list[Any]
-    seen: gr.State
     outputs: list[Any]
     draw: Callable[[str], Sequence[Any]]
-    js: str  # what the browser makes of inputs and state before they are sent, as for `script`
+    js: str  # what the browser makes of the inputs before they are sent, as for `script`
 
-    def poll(self, *given: Any) -> Sequence[Any]:
-        """Values for the outputs and the state, of values for the inputs and the state."""
-        *arguments, last = given
-        value = self.make(*arguments)
-        return (gr.skip(),) * (len(self.outputs) + 1) if value == last else (*self.draw(value), value)
+    def show(self, *given: Any) -> Sequence[Any]:
+        """Values for the outputs, of values for the inputs."""
+        return self.draw(self.make(*given))
 
 
 @dataclass(frozen=True)
 class Shell:
-    """Components every tab may use as inputs. `session` is a random id kept by the browser (a string)."""
+    """Components every tab may use as inputs."""
 
     page: gr.Blocks
-    session: gr.Textbox
     target: gr.Dropdown
     drafter: gr.Dropdown
     # its script looks every 2 s whether there is news of what is kept, and not in hidden browser tabs
@@ -70,13 +66,10 @@ class Shell:
         name: str,
         draw: Callable[[str], Any] = str,
         js: str = AS_IT_IS,
-    ) -> tuple[Callable[..., Any], gr.State]:
+    ) -> None:
         """Keep a component up to date: it gets `draw(make(*inputs))` when the page opens, and whenever that
-        differs from the value that the returned state holds. Also returned: the function (*inputs, state) →
-        (component, state) behind it."""
-        kept = Kept(name, make, inputs, gr.State(""), [shown], lambda value: [draw(value)], js)
-        self.kept.append(kept)
-        return kept.poll, kept.seen
+        text has changed."""
+        self.kept.append(Kept(name, make, inputs, [shown], lambda value: [draw(value)], js))
 
     def begin_anew(self, services: PublicServices) -> None:
         """Draw new pages with the pair of the settings, where that is another one now. An event of theirs
@@ -93,20 +86,24 @@ class Shell:
         when there is news. An event costs more than what it brings, and a page is open all day, so its script
         looks for `news` first. A part that fails is logged, and the others are shown."""
 
-        def poll(*given: Any) -> Any:
+        def poll(event: gr.EventData, *given: Any) -> Any:
             values, shown = iter(given), list[Any]()
+            changed = brought(event, "changed")
+            # else the page opens, or an input changed
+            wanted = changed if isinstance(changed, list) else [kept.name for kept in self.kept]
             for kept in self.kept:
-                own = list(islice(values, len(kept.inputs) + 1))
+                own = list(islice(values, len(kept.inputs)))
                 try:
-                    shown += kept.poll(*own)
+                    skipped = [gr.skip()] * len(kept.outputs)
+                    shown += kept.show(*own) if kept.name in wanted else skipped
                 except Exception as error:
                     report(error, kept.name)
-                    shown += [gr.skip()] * (len(kept.outputs) + 1)
+                    shown += skipped
             return shown
 
-        inputs = [block for kept in self.kept for block in (*kept.inputs, kept.seen)]
-        outputs = [block for kept in self.kept for block in (*kept.outputs, kept.seen)]
-        parts = ", ".join(f"({kept.js})(...values.splice(0, {len(kept.inputs) + 1}))" for kept in self.kept)
+        inputs = [block for kept in self.kept for block in kept.inputs]
+        outputs = [block for kept in self.kept for block in kept.outputs]
+        parts = ", ".join(f"({kept.js})(...values.splice(0, {len(kept.inputs)}))" for kept in self.kept)
         changes = [
             block.change for block in dict.fromkeys(inputs) if isinstance(block, (gr.Textbox, gr.Dropdown))
         ]
@@ -118,10 +115,10 @@ class Shell:
         gr.on([self.page.load, *changes], poll, inputs, outputs, api_name="state", **options)
         self.pair.news(poll, inputs, outputs, api_name="news", **options)
 
-    def news(self, asked: Any) -> str:
-        """A short text that is another one as soon as something that is kept is. `asked`: for each a list of
-        the values of its inputs, and whatever comes after them. ValueError, one sentence, where it is
-        something else."""
+    def news(self, asked: Any) -> dict[str, str]:
+        """For each part that is kept a short text that is another one as soon as the part is. `asked`: for
+        each a list of the values of its inputs, and whatever comes after them. ValueError, one sentence,
+        where it is something else."""
         sizes = [len(own) if isinstance(own, list) else 0 for own in asked] if isinstance(asked, list) else []
         if len(sizes) != len(self.kept) or any(
             size < len(kept.inputs) for kept, size in zip(self.kept, sizes, strict=True)
@@ -129,14 +126,15 @@ class Shell:
             raise ValueError(
                 "This takes what the page asks for, and that page is of another version; reload it."
             )
-        made = hashlib.sha256()
+        made = {}
         for kept, own in zip(self.kept, asked, strict=True):
             check(kept.inputs, own)
             try:
-                made.update(kept.make(*own[: len(kept.inputs)]).encode())
+                text = kept.make(*own[: len(kept.inputs)])
+                made[kept.name] = hashlib.sha256(text.encode()).hexdigest()[:16]
             except Exception as error:  # as in `watch`
                 report(error, kept.name)
-        return made.hexdigest()[:16]
+        return made
 
 
 def script(call: str) -> str:
@@ -152,7 +150,8 @@ def widget(name: str, value: Any = None, *, events: tuple[str, ...] = (), **opti
     may trigger.
     """
     names = json.dumps(events)  # Gradio looks for them in the code
-    code = f"omni.then(page => page.mount({json.dumps(name)}, {{element, trigger, props, watch}}, {names}));"
+    given = "element, trigger, props, watch, server: typeof server === 'undefined' ? {} : server"
+    code = f"omni.then(page => page.mount({json.dumps(name)}, {{{given}}}, {names}));"
     template = f'<div class="omni-widget" data-widget="{name}"></div>'
     options.setdefault("elem_id", f"omni-{name}")
     return gr.HTML(value, html_template=template, js_on_load=code, apply_default_css=False, **options)
@@ -213,9 +212,14 @@ def build_shell(services: PublicServices, page: gr.Blocks) -> Shell:
     """The head of the page: brand, pickers, loading bar. Loading starts after the page is up and never blocks
     it."""
     settings = services.settings
+    shell: Shell
     with gr.Row(elem_id="omni-head", equal_height=False):
         widget("brand")
-        pair = widget("pair", events=("retry", "stop", "news"))
+
+        def look(asked: Any) -> dict[str, str]:
+            return shell.news(asked)
+
+        pair = widget("pair", events=("retry", "stop", "news"), server_functions=[look])
     with gr.Row(elem_id="omni-details", equal_height=False):  # folded; the loading bar opens it
         target, drafter = (
             gr.Dropdown(
@@ -232,12 +236,10 @@ def build_shell(services: PublicServices, page: gr.Blocks) -> Shell:
             )
         )
         widget("facts")
-    session = gr.Textbox(visible=False, elem_id="omni-session")
     likely = gr.Checkbox(
         False, label=text.LIKELY, info=text.HELP["likely"], elem_id="omni-likely", render=False
     )
-    shell = Shell(page, session, target, drafter, pair, likely)
-    page.load(None, None, [session], js=script("() => page.session()"), **PRIVATE)
+    shell = Shell(page, target, drafter, pair, likely)
     _load_pairs(services, shell)
     return shell
 
@@ -271,8 +273,7 @@ def _load_pairs(services: PublicServices, shell: Shell) -> None:
         return value, gr.Timer(active=shown["stage"] not in FINAL_STAGES), *pickers
 
     def after(act: Callable[..., PairState], *asked: str) -> tuple[Any, ...]:
-        value = state_json(act(*asked), *asked)
-        return (*draw(value), value)
+        return draw(state_json(act(*asked), *asked))
 
     def state(*asked: str) -> str:
         shell.begin_anew(services)
@@ -281,19 +282,18 @@ def _load_pairs(services: PublicServices, shell: Shell) -> None:
     start, stop = partial(after, services.load), partial(after, services.stop)
     names = [target, drafter]
     shown = [pair, loading, *names]  # a model that was downloaded is called by another name from then on
-    kept = Kept("pair_state", state, names, gr.State(""), shown, draw, AS_IT_IS)
+    kept = Kept("pair_state", state, names, shown, draw, AS_IT_IS)
     shell.kept.append(kept)
-    outputs = [*shown, kept.seen]
-    page.load(start, names, outputs, api_name="load", **QUIET)
+    page.load(start, names, shown, api_name="load", **QUIET)
     gr.on(
         [target.change, drafter.change],
         start,
         names,
-        outputs,
+        shown,
         api_name="load_pair",
         trigger_mode="always_last",
         **QUIET,
     )
-    pair.retry(start, names, outputs, api_name="load_again", **QUIET)
-    pair.stop(stop, names, outputs, api_name="stop_loading", **QUIET)
-    loading.tick(kept.poll, [*names, kept.seen], outputs, api_name="pair_state", **QUIET)
+    pair.retry(start, names, shown, api_name="load_again", **QUIET)
+    pair.stop(stop, names, shown, api_name="stop_loading", **QUIET)
+    loading.tick(kept.show, names, shown, api_name="pair_state", **QUIET)

@@ -10,8 +10,7 @@ from omnidemo.core.config import SAMPLING, Manner, Settings, option_named
 TITLE = "OmniDemo"
 PAPER = {"title": "OmniDraft, 2507.02659", "href": "https://arxiv.org/abs/2507.02659"}
 SUBTITLE = (
-    "A small model and a memory guess, the big one checks: the same text in fewer steps."
-    " Both guess better at what comes again."
+    "A small model guesses ahead, the big one checks all guesses at once: the same text in fewer steps."
 )
 
 # Legend in the order of the page: key of the browser's lines → title, help with the field's term. Each token
@@ -43,11 +42,11 @@ CLASSES: dict[str, tuple[str, str]] = {
         ),
     ),
     "corrected": (
-        "big model’s own word",
+        "corrected",
         "No guess here was right: the big model wrote its own word (“corrected”).",
     ),
     "bonus": (
-        "big model’s next word",
+        "bonus word",
         "All guesses were right, and the same step of the big model wrote the next word, too (“bonus”).",
     ),
     "plain": ("no guess", "Written by the big model alone, one token for one step (“plain”)."),
@@ -146,22 +145,15 @@ APPROXIMATE = "Not lossless: above temperature 0 another text than the big model
 
 
 def notice(keep_text: bool, training: bool) -> str:
-    """One line on what becomes of a chat, which two of its settings can prevent. keep_text and training are
+    """One line on what becomes of a chat, which two of its switches can prevent. keep_text and training are
     the operator's settings."""
-    kept = "prompts and answers are kept in this server's history"
-    if not keep_text:
-        kept = "this server's history keeps figures of your chat, no texts"
-    learned = (
-        "" if not training else " and learned from" if keep_text else ", and the answers are learned from"
-    )
+    kept = "Chats are saved" if keep_text else "Figures of chats, no texts, are saved"
+    learned = " and used for learning" if training else ""
     shared = (
         " Everybody who uses this app shares what it learns. For a memory of your own, name one under Expert."
     )
-    return (
-        "Unless you switch it off,"
-        f" {kept}{learned}.{shared if training else ''}"
-        f"{' Enter nothing private.' if keep_text or training else ''}"
-    )
+    private = " Don’t enter anything private." if keep_text or training else ""
+    return f"{kept} here{learned}.{shared if training else ''}{private}"
 
 
 def foreign(message: str, target: str) -> str:

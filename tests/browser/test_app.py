@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from omnidemo.core.answer_figures import FIGURES
-from tests.browser.visits import EXPERT, WAIT, App, ask, open_tab, visit, visitor
+from tests.browser.visits import EXPERT, WAIT, App, ask, guess_four, open_tab, visitor
 
 pytestmark = pytest.mark.browser
 HOSTILE = (
@@ -106,22 +106,11 @@ def test_a_topic_that_is_taught_grows_the_curve_and_makes_a_version(page: Page, 
     assert app.query("select count(*) from training_steps")[0][0] >= 2
 
 
-def test_settings_are_changed_kept_and_refused_with_a_sentence(page: Page, app: App) -> None:
-    panel, policy = page.locator("#omni-ahead"), "How far to guess ahead"
-    page.get_by_text("Advanced", exact=True).click()
-    panel.get_by_label(policy, exact=True).select_option("fixed")
-    length = panel.get_by_label("Draft length", exact=True)
-    length.fill("-1")
-    length.press("Tab")
-    page.wait_for_timeout(3000)  # a refusal stays, whatever the page polls meanwhile
-    expect(panel.get_by_role("alert")).to_contain_text("“Draft length” = -1 is not possible")
-    expect(panel.get_by_label("Longest draft", exact=True)).to_be_hidden()  # it belongs to another choice
-
-    visit(page, app)  # it holds on the server, for everybody
-    page.get_by_text("Advanced", exact=True).click()
-    expect(panel.get_by_label(policy, exact=True)).to_have_value("fixed")
-    panel.get_by_role("button", name=f"{policy}: back to the default").click()
-    expect(panel.get_by_label(policy, exact=True)).to_have_value("auto")
+def test_how_far_to_guess_ahead_is_chosen_for_an_answer(page: Page) -> None:
+    guess_four(page)
+    ask(page, "What is 4 plus 5?")
+    assert page.evaluate(f"Math.max(...{LAST}.rounds.map(round => (round.o ?? []).length))") == 0
+    assert page.evaluate(f"{LAST}.tokens.some(line => line.k === 'x' || line.s === 'direct')")
 
 
 def test_an_adapter_goes_out_as_a_zip_and_comes_back(page: Page, tmp_path: Path) -> None:
@@ -230,8 +219,9 @@ def test_the_last_comparison_is_there_after_a_reload_until_it_is_cleared(page: P
     answer = board.locator(".lane details").last
     answer.locator("summary").click()
     assert answer.locator(".tok").count() > 0
-    page.get_by_role("button", name="All rows as CSV").click()
-    expect(page.get_by_text("There are no rows since the page was loaded.")).to_be_visible()
+    with page.expect_download() as started:
+        page.get_by_role("button", name="All rows as CSV").click()
+    assert started.value.suggested_filename == "omnidemo-compare.csv"
 
     # What is too long is kept without its answers, and what is too long even so is not.
     page.evaluate(

@@ -301,7 +301,7 @@ def test_compares_clock_can_be_read_on_a_phone(
     }
     draw = """state => { const host = document.createElement('div');
         host.className = 'omni-widget'; host.dataset.widget = 'compare'; host.style.width = '330px'; document.body.append(host);
-        omni.widgets.compare(host, { trigger() {} }).update(JSON.stringify(state));
+        omni.widgets.compare(host, { trigger() {} }); omni.compare.show(state);
         const labels = [...host.querySelectorAll('.axis span')].map(one => one.getBoundingClientRect());
         return [labels.map(one => one.left), labels.map(one => one.right), host.innerText]; }"""
     with someone(browser, **PHONE) as context:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.visits import EXPERT, App, ask, open_tab, visitor
+from tests.browser.visits import App, ask, guess_four, open_tab, visitor
 
 pytestmark = pytest.mark.browser
 PROMPT = "Tell me a story about a lonely fox."
@@ -19,29 +19,10 @@ SMALL = """nodes => nodes.filter(node => node.offsetParent && Math.min(node.offs
     .map(node => node.outerHTML)"""
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _four_guesses_a_step(browser: Browser, app: App) -> Iterator[None]:
-    """So that there are guesses to look at, on any machine. It holds for everybody, and is chosen on the
-    page."""
-    name = "How far to guess ahead"
-    with visitor(browser, app, EXPERT) as page:
-        page.get_by_text("Advanced", exact=True).click()
-        page.locator("#omni-ahead").get_by_label(name, exact=True).select_option("fixed")
-        # the server took it
-        expect(
-            page.locator("#omni-ahead").get_by_role("button", name=f"{name}: back to the default")
-        ).to_be_visible()
-    yield
-    with visitor(browser, app, EXPERT) as page:
-        page.get_by_text("Advanced", exact=True).click()
-        back = page.locator("#omni-ahead").get_by_role("button", name=f"{name}: back to the default")
-        back.click()
-        expect(back).to_be_hidden()
-
-
 @pytest.fixture
 def page(browser: Browser, app: App) -> Iterator[Page]:
     with visitor(browser, app) as page:
+        guess_four(page)  # so that there are guesses to look at
         yield page
 
 

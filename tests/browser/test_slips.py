@@ -80,7 +80,7 @@ def test_steps_and_tokens_are_counted_beside_the_text_while_it_is_written(page: 
         "[omni.chat.turns[0].answer.rounds.length, omni.chat.turns[0].answer.figures.tokens]"
     )
     assert rounds < tokens
-    expect(page.locator(".turn .counter")).to_have_text(f"{rounds} steps of the big model : {tokens} tokens")
+    expect(page.locator(".turn .counter")).to_have_text(f"{tokens} tokens in {rounds} steps")
 
 
 def test_one_key_leads_past_everything_to_the_box(page: Page) -> None:

@@ -77,7 +77,7 @@ def test_three_answers_with_a_stop_between_and_somebody_who_asks(
         written = page.locator(".task-rows .toks.line").evaluate_all("all => all.map(one => one.textContent)")
         assert written == list(table["answer"].fillna("")), "the spans, joined, are the answers"
         told = page.locator(".task-answers > div > .colour-key span:not(.swatch)").all_inner_texts()
-        assert {"big model’s own word"} < set(told), "a key of the colours stands below the rows"
+        assert {"corrected"} < set(told), "a key of the colours stands below the rows"
         first, *_, last = table["tokens_per_round"]
         without = table["nothing_learned_tokens_per_round"].iloc[-1]
         expect(page.locator(".task-headline")).to_have_text(

@@ -102,10 +102,9 @@ def test_two_visitors_know_nothing_of_each_other(browser: Browser, public: App) 
 
 def test_the_operator_unlocks_what_concerns_everybody(browser: Browser, public: App) -> None:
     with stranger(browser, public, 1440) as page:
-        strip, steering = page.locator("#omni-visitor"), page.locator("#omni-ahead")
-        page.get_by_role("switch", name="Expert").click()  # settings are for experts
-        page.get_by_text("Advanced", exact=True).click()
-        expect(steering).to_be_hidden()
+        strip, shared = page.locator("#omni-visitor"), page.locator("#omni-line")
+        page.get_by_role("switch", name="Expert").click()  # what concerns everybody is for experts
+        expect(shared).to_be_hidden()
         strip.get_by_role("button", name="Operator", exact=True).click()
         for key, said in (
             ("wrong", "That is not the operator's key"),
@@ -114,13 +113,12 @@ def test_the_operator_unlocks_what_concerns_everybody(browser: Browser, public: 
             strip.get_by_label("Operator's key").fill(key)
             strip.get_by_role("button", name="Unlock").click()
             expect(strip.get_by_role("status")).to_contain_text(said)
-        expect(steering).to_be_visible()
+        expect(shared).to_be_visible()
         assert OPERATOR_KEY not in page.url and OPERATOR_KEY not in page.evaluate(
             "JSON.stringify(localStorage)"
         )
         visit(page, public)  # it was kept in the page's memory only
-        open_tab(page, "Adaptation")
-        expect(steering).to_be_hidden()
+        expect(shared).to_be_hidden()
 
 
 ATTACK = """async (app) => {

@@ -172,3 +172,16 @@ def show_tokens(page: Page) -> None:
 
 def open_tab(page: Page, name: str) -> None:
     page.get_by_role("tab", name=name, exact=True).click()
+
+
+def guess_four(page: Page) -> None:
+    """Have the page guess four tokens in each round, on any machine."""
+    switch = page.get_by_role("switch", name="Expert")
+    hidden = switch.get_attribute("aria-checked") != "true"
+    if hidden:
+        switch.click()
+    page.get_by_text("Advanced", exact=True).click()
+    page.get_by_label("How far to guess ahead").click()
+    page.get_by_role("option", name="a fixed number of tokens").click()
+    if hidden:
+        switch.click()

@@ -5,15 +5,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from lab import app_memory as memory
 from lab.app_memory import Sample, flat
 from omnidemo.core.config import Settings
-from omnidemo.ui import app, errors
+from omnidemo.ui import app
 from tests.support.trained_pair import DRAFTER, TARGET
 from tests.support.web import call, launched
 
@@ -23,54 +21,8 @@ def test_of_many_browsers_the_newest_are_remembered(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(app, "BROWSERS", 6)
     with launched(tmp_path) as (page, client):
         for _ in range(12):
-            assert call(client, "pair_state", "bundled/large", "bundled/drafter", None).status_code == 200
+            assert call(client, "pair_state", "bundled/large", "bundled/drafter").status_code == 200
         assert len(page.app.state_holder.session_data) <= 6 + 1
-
-
-def test_what_browsers_asked_is_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(errors, "REMEMBERED", 3)
-    monkeypatch.setattr(errors, "LISTEN_SECONDS", 60.0)  # on a busy machine a client may take long to begin
-    with launched(tmp_path, public="true") as (page, client):
-        for _ in range(6):
-            memory.visit(
-                client.base_url.port or 0, "What is 2 plus 2?", "bundled/large", "bundled/drafter", 8
-            )
-        queue = page._queue
-        assert len(queue.pending_event_ids_session) <= 3 and len(queue.pending_messages_per_session) <= 3
-        # Gradio would make a table of all of them after each
-        assert queue.events_recorded == 6 and len(queue.event_analytics) == 1
-        assert queue.event_count_at_last_cache == 0
-
-
-def test_who_waits_for_an_answer_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(errors, "REMEMBERED", 3)
-    asked: dict[str, set[str]] = {}
-    queue = SimpleNamespace(
-        event_ids_to_events={}, pending_event_ids_session=asked, pending_messages_per_session={}
-    )
-    page: Any = SimpleNamespace(_queue=queue)
-
-    def begin(session: str, event: str) -> None:
-        asked.setdefault(session, set()).add(event)
-        queue.pending_messages_per_session.setdefault(session, [])
-        queue.event_ids_to_events[event] = SimpleNamespace(session_hash=session)
-        errors.Events._remember(page, event)
-
-    begin("slow", "one")
-    begin("gone", "two")
-    begin("old", "three")
-    for event in ("two", "three"):
-        del queue.event_ids_to_events[event]
-    begin("old", "four")  # the newest again
-    begin("new", "five")
-    begin("newer", "six")
-    assert (
-        list(asked) == ["slow", "old", "new", "newer"]
-        and asked.keys() == queue.pending_messages_per_session.keys()
-    )
-    errors.Events._remember(page, None)
-    errors.Events._remember(page, "unknown")
-    assert len(asked) == 4
 
 
 @pytest.mark.parametrize(

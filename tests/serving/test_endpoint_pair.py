@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,6 @@ from omnidemo.serving import chat_service
 from omnidemo.serving.services import Services
 from omnidemo.storage.visitors import Visitors
 from omnidemo.ui.chat_request import ChatRequest
-from omnidemo.ui.running_answers import Running
 from omnidemo.ui.tabs import chat_tab
 from omnidemo.ui.tabs.visitor_panel import public_services
 from tests.support.running_app import free_port, running
@@ -241,7 +241,7 @@ def test_page_and_endpoint_write_the_same_text_for_the_same_chat(
                 "options": {"seed": "7", "temperature": 1, "max_new_tokens": 24},
             }
         )  # fmt: skip
-        *_, last = chat_tab._answer(front, Running(), question)
+        *_, last = chat_tab.answer(front, question, threading.Event())
         end = json.loads(last.splitlines()[-1])
         expected = f"{read[way]} {STORY[0]['content']} "
         assert made.usage.prompt_tokens == len(tokenizer(expected, add_special_tokens=False)["input_ids"]), (

@@ -141,7 +141,7 @@ def test_a_recording_comes_back_to_its_own_session_only(store: Store) -> None:
 
     def services(visitor: str) -> Any:
         own = VisitorStore(store, Caller(visitor))
-        return SimpleNamespace(store=own, settings=Settings(host="0.0.0.0"), methods=lambda: [])
+        return SimpleNamespace(store=own, settings=Settings(host="0.0.0.0"), methods=lambda: [], session="")
 
     me, other = services("mine"), services("other")
     store.record_request(record(Caller("mine").own))
@@ -150,8 +150,8 @@ def test_a_recording_comes_back_to_its_own_session_only(store: Store) -> None:
     for visitor, wanted in ((other, one), (services(""), one), (me, "1"), (me, None), (me, one + 1)):
         with pytest.raises(ValueError, match="not kept any more"):
             replay_data.recall(visitor, wanted)
-    assert [row["replay"] for row in history_tab.table(me, "mine", {})["rows"]] == [True]
-    assert history_tab.table(other, "other", {})["rows"] == []
+    assert [row["replay"] for row in history_tab.table(me, {})["rows"]] == [True]
+    assert history_tab.table(other, {})["rows"] == []
 
 
 def test_only_chats_with_their_text_are_recorded(store: Store) -> None:

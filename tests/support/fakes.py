@@ -28,6 +28,7 @@ from omnidemo.serving.better_target import BetterTarget
 from omnidemo.serving.comparison import Asked, Comparison, turns_of
 from omnidemo.serving.pair_pool import PairState
 from omnidemo.serving.services import MethodInfo
+from omnidemo.serving.waiting_line import WaitingLine
 from omnidemo.storage.database import StoreStatus
 
 HOSTILE = (
@@ -377,6 +378,7 @@ class FakeServices:
 
     newest: Route | None = None
     processes = 1
+    own, session, waiting_as = "", "s", ""
     own_manner = GREEDY
 
     def __init__(
@@ -386,6 +388,7 @@ class FakeServices:
         self.settings = given.model_copy(update={"drafter": drafter_of(given.target, given)})
         self.better = BetterTarget(self.settings)
         self.store = FakeStore()
+        self.line, self.beside = WaitingLine(lambda: 1, 64), WaitingLine(lambda: 1, 64)
         self.public_services = None
         self.pool = self.chats = self.tasks = self.adaptation = self.drafts = self.speeds = self
         self.public = False  # of its speeds

@@ -40,11 +40,13 @@ def faked(tmp_path: Any, **options: Any) -> Iterator[tuple[FakeServices, Any, ht
         page.close(verbose=False)
 
 
-def call(client: httpx.Client, name: str, *data: Any, **headers: str) -> Any:
-    """What an event of the page gives, as Gradio's own client asks for it."""
+def call(client: httpx.Client, name: str, *data: Any, asked: Any = None, **headers: str) -> Any:
+    """What an event of the page gives, as Gradio's own client asks for it. `asked`: what the page triggers it
+    with."""
     config = client.get("/config").json()
     event = next(one for one in config["dependencies"] if one["api_name"] == name)
     values = {one["id"]: one["props"].get("value") for one in config["components"]}
     filled = [*data, *(values.get(number) for number in event["inputs"][len(data) :])]
     body = {"data": filled, "fn_index": event["id"], "session_hash": secrets.token_hex(6)}
+    body["event_data"] = {"asked": asked}
     return client.post("/gradio_api/run/predict", json=body, headers=headers)

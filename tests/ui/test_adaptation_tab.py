@@ -4,6 +4,7 @@ chat's topic line."""
 from __future__ import annotations
 
 import json
+import threading
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -12,12 +13,11 @@ from typing import Any
 import gradio as gr
 import pytest
 
-from omnidemo.core import config, private_folders
-from omnidemo.core.config import GREEDY, Settings
-from omnidemo.core.config.controls import CONTROLS
-from omnidemo.models.names import at_its_pace
+from omnidemo.core import private_folders
+from omnidemo.core.config import GREEDY
 from omnidemo.ui.adaptation_data import View, line_rows, page_json
-from omnidemo.ui.tabs import adaptation_tab, chat_tab, settings_panel, trainer_panel
+from omnidemo.ui.chat_request import ChatRequest
+from omnidemo.ui.tabs import adaptation_tab, chat_controls, chat_tab, trainer_panel
 from tests.support.fakes import FakeServices
 
 PAIR = ("bundled/large", "bundled/drafter")
@@ -63,7 +63,6 @@ def test_an_unloaded_pair_has_a_page_too(services: FakeServices, monkeypatch: py
     services.store.rows = []
     page = json.loads(page_json(services, looking(*PAIR, line="empty"), 0, "k"))
     assert [line["domain"] for line in page["lines"]] == ["default", "empty"]
-    assert json.loads(settings_panel.state(services, *PAIR))["values"]["training"] == Settings().training
 
 
 def test_a_new_line_stands_in_the_list_before_it_has_learned(services: FakeServices) -> None:
@@ -106,69 +105,15 @@ def test_a_line_that_is_no_line_shows_the_default_one(services: FakeServices, as
     assert json.loads(trainer_panel.trainer_json(services, *PAIR, asked))["domain"] == "default"
 
 
-# the settings
-# ------------------------------------------------------------------------------------------------------------
-
-
-READ = "gguf/SmolLM2-135M-Instruct-Q4_1-f469ec9e"  # whose answers the drafter was made of
-
-
-def test_the_pace_of_a_target_that_was_read_is_shown_and_gives_way_to_what_somebody_sets(
-    services: FakeServices,
-) -> None:
-    pair = (READ, "bundled/drafter-4")
-    shown = json.loads(settings_panel.state(services, *pair))
-    own = shown["defaults"]
-    assert (
-        set(own) == {"learning_rate", "steps_per_update"}
-        and {name: shown["values"][name] for name in own} == own
-    )
-    assert own["learning_rate"] < Settings().learning_rate
-    assert json.loads(settings_panel.state(services, *PAIR))["defaults"] == {}
-    usual = Settings.model_fields["learning_rate"].default
-    # another setting leaves the pace as it is
-    settings = config.changed(Settings(), {"patience": 3.0}, CONTROLS)
-    assert (
-        at_its_pace(settings, pair[1], pair[0]).learning_rate == own["learning_rate"]
-        and settings.patience == 3.0
-    )
-    settings = config.changed(settings, {"learning_rate": usual}, CONTROLS)
-    assert at_its_pace(settings, pair[1], pair[0]).learning_rate == usual and settings.patience == 3.0
-
-
-def test_a_change_is_applied_and_a_refused_one_is_said(services: FakeServices) -> None:
-    shown = json.loads(settings_panel.change(services, *PAIR, {"training": "off", "gamma": 0.3}))
-    assert shown["error"] == "" and (shown["values"]["training"], shown["values"]["gamma"]) == ("off", 0.3)
-    shown = json.loads(settings_panel.change(services, *PAIR, {"learning_rate": 9, "training": "idle"}))
-    assert (
-        shown["error"] == "“Learning rate” = 9 is not possible: give at most 0.1."
-        and shown["values"]["training"] == "off"
-    )
-
-
-@pytest.mark.parametrize(
-    ("changes", "why"),
-    [
-        ({"auth": "a:b"}, "no adaptable setting auth"),
-        ([1], "not names with values"),
-        ("{", "not names with values"),
-    ],
-)
-def test_what_is_no_change_reaches_no_service(services: FakeServices, changes: Any, why: str) -> None:
-    before = dict(services.now)
-    assert why in json.loads(settings_panel.change(services, *PAIR, changes))["error"]
-    assert services.now == before
-
-
 # versions in and out
 # ---------------------------------------------------------------------------------------------------------
 
 
 def test_what_is_refused_is_said_on_the_page(services: FakeServices) -> None:
-    page_of, given = adaptation_tab.Page(services), (*PAIR, {"line": "maths", "seen": "what was there"})
-    page, _ = page_of.after(lambda view: services.adaptation.activate(*PAIR, 99, domain=view.line), *given)
+    page_of, given = adaptation_tab.Page(services), looking(*PAIR, line="maths", seen="was there")
+    page, _ = page_of.after(lambda view: services.adaptation.activate(*PAIR, 99, domain=view.line), given)
     assert "Version 99 of the line maths is not there" in json.loads(page)["note"]
-    page, shown = page_of.after(lambda view: services.adaptation.activate(*PAIR, 1, domain=view.line), *given)
+    page, shown = page_of.after(lambda view: services.adaptation.activate(*PAIR, 1, domain=view.line), given)
     assert json.loads(page)["note"] == "" and json.loads(shown)["version"] == 1
     assert services.versions["default"] == 5, "another line keeps its own"
 
@@ -211,9 +156,9 @@ def test_the_view_of_a_browser_is_checked(asked: Any) -> None:
 
 def finished(services: FakeServices, line: str, message: str) -> dict[str, Any]:
     services.pool.load(*PAIR)
-    asked = {"message": message, "session": "s", "run": "r", "line": line, "options": {**GREEDY.options}}
+    asked = {"message": message, "line": line, "options": {**GREEDY.options}}
     asked |= dict(zip(("target", "drafter"), PAIR, strict=True))
-    *_, last = chat_tab._chat(services, chat_tab.Running())(asked)
+    *_, last = chat_tab.answer(services, ChatRequest.of(asked), threading.Event())  # type: ignore[arg-type]
     end: dict[str, Any] = json.loads(last.strip().splitlines()[-1])
     return end
 
@@ -230,7 +175,7 @@ def test_a_line_by_hand_needs_no_reason_and_may_be_new(services: FakeServices) -
     end = finished(services, "  my   poems ", "How many apples?")
     # the topic is a label, whichever line drafts
     assert end["line"] == "my poems" and end["topic"] == "maths" and "apples" in end["why"]
-    assert "my poems" in settings_panel.line_names(services, *PAIR)
+    assert "my poems" in chat_controls.line_names(services, *PAIR)
     assert chat_tab.line_choices(["default", "maths"])[-1] == ("maths", "maths")
 
 

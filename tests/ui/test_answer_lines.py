@@ -35,9 +35,13 @@ from omnidemo.serving.endpoint.api_errors import as_api_error
 from omnidemo.serving.quotas import Refused
 from omnidemo.storage.recorded_rounds import round_lines
 from omnidemo.ui import answer_lines, errors, text
+from omnidemo.ui.chat_request import ChatRequest
 from omnidemo.ui.code_colours import coloured
+from omnidemo.ui.job import MOST_STOPPED, Running
 from omnidemo.ui.markdown_tree import tree
+from omnidemo.ui.tabs import chat_tab
 from tests.support.fakes import HOSTILE, FakeServices, generation, script
+from tests.support.jobs import streaming
 
 SAMPLED = (0.7, 0.9, None, None, 1.15)
 SOURCES = get_args(Source)
@@ -230,14 +234,12 @@ def test_a_stream_only_grows_and_ends_with_its_figures() -> None:
 def test_drafts_are_shown_as_they_were_proposed_and_leave_the_text_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from omnidemo.ui.running_answers import Running
+
     from omnidemo.ui.tabs import chat_tab
 
     monkeypatch.setattr(chat_tab, "UPDATE_SECONDS", 0.0)
     services = ready()
-    (*values, last), (*_, still) = (
-        list(ask(services, "guess", Running(), ahead=ahead)) for ahead in (True, False)
-    )
+    (*values, last), (*_, still) = (list(ask(services, "guess", ahead=ahead)) for ahead in (True, False))
     assert joined(parse(last)) == parse(last)[-1]["text"] == parse(still)[-1]["text"]
     assert all(later.startswith(earlier) for earlier, later in itertools.pairwise(values))
     shown = {line["r"]: line["t"] for line in parse(last) if line["k"] == "g"}
@@ -252,13 +254,10 @@ def test_drafts_are_shown_as_they_were_proposed_and_leave_the_text_alone(
 
 
 def test_an_answer_with_drafts_fails_and_ends_as_others_do() -> None:
-    from omnidemo.ui.running_answers import Running
 
     services = ready()
-    assert (
-        "Choose a smaller target" in parse(list(ask(services, "fail", Running(), ahead=True))[-1])[-1]["text"]
-    )
-    answer = ask(services, "long", Running(), ahead=True)
+    assert "Choose a smaller target" in parse(list(ask(services, "fail", ahead=True))[-1])[-1]["text"]
+    answer = ask(services, "long", ahead=True)
     next(answer), next(answer)
     seen = threading.active_count()
     answer.close()
@@ -349,7 +348,6 @@ def test_a_system_prompt_comes_first_and_a_bad_one_is_refused() -> None:
 
 def test_a_template_that_knows_no_system_prompt_is_said_with_what_helps() -> None:
     from omnidemo.ui.chat_request import REFUSED
-    from omnidemo.ui.running_answers import Running
 
     class Strict(FakeServices):
         def chat(self, **more: Any) -> Iterator[Round | Generation]:
@@ -359,11 +357,11 @@ def test_a_template_that_knows_no_system_prompt_is_said_with_what_helps() -> Non
 
     services = Strict(load_seconds=0.0, pace=0.0)
     services.pool.load("bundled/large", "bundled/drafter")
-    lines = parse(list(ask(services, "hello", Running(), system="Be brief."))[-1])
+    lines = parse(list(ask(services, "hello", system="Be brief."))[-1])
     assert lines[-1]["text"].endswith(
         "System role not supported. Empty the system prompt and send the message again."
     )
-    assert parse(list(ask(services, "hello", Running()))[-1])[-1]["k"] == "end"
+    assert parse(list(ask(services, "hello"))[-1])[-1]["k"] == "end"
 
 
 def test_a_measurement_beside_an_answer_gets_its_system_prompt() -> None:
@@ -389,16 +387,32 @@ def test_an_empty_seed_is_no_seed(written: str | int | None, seed: int | None) -
     assert read_seed(written) == seed
 
 
-def ask(
-    services: FakeServices, message: str, running: Any, options: dict[str, Any] | None = None, **more: Any
-) -> Iterator[str]:
-    from omnidemo.ui.tabs.chat_tab import _chat
+@pytest.mark.parametrize("written", ["-1", "1.5", "x", "²", "9" * 30])
+def test_a_bad_seed_is_named(written: str) -> None:
+    from omnidemo.ui.chat_request import read_seed
 
-    asked = {"message": message, "session": "s", "run": "r", "line": "default"} | more
+    with pytest.raises(ValueError, match="not a whole number"):
+        read_seed(written)
+
+
+def chatting(services: Any, asked: Any, running: Running | None = None) -> Iterator[str]:
+    def work(asked: Any, cancel: Any) -> Iterator[str]:
+        return chat_tab.answer(services, ChatRequest.of(asked), cancel)
+
+    return streaming(services, work, asked, running=running)
+
+
+def ask(
+    services: FakeServices,
+    message: str,
+    options: dict[str, Any] | None = None,
+    running: Running | None = None,
+    **more: Any,
+) -> Iterator[str]:
+    asked = {"message": message, "run": "r", "line": "default"} | more
     pair = {"target": "bundled/large", "drafter": "bundled/drafter"}
     given = {"method": "ngram-exact", "max_new_tokens": 64, **dict(zip(SAMPLING, SAMPLED, strict=True))}
-    result: Iterator[str] = _chat(services, running)(asked | pair | {"options": given | (options or {})})
-    return result
+    return chatting(services, asked | pair | {"options": given | (options or {})}, running)
 
 
 def ready() -> FakeServices:
@@ -419,19 +433,17 @@ def ready() -> FakeServices:
 def test_what_cannot_be_answered_is_said_in_the_answer(
     services: FakeServices, message: str, expected: str
 ) -> None:
-    from omnidemo.ui.running_answers import Running
 
-    lines = parse(list(ask(services, message, Running()))[-1])
+    lines = parse(list(ask(services, message))[-1])
     assert lines[0]["run"] == "r" and lines[-1]["k"] == "error" and expected in lines[-1]["text"]
 
 
 def test_the_first_line_and_the_engine_get_the_numbers_that_the_text_is_drawn_with() -> None:
     """A race draws it again by them: what was given, else the target's own."""
-    from omnidemo.ui.running_answers import Running
 
     services = ready()
     services.own_manner = Manner(0.2, 0.8, 40, 0.1, 1.3)
-    head = parse(list(ask(services, "hello", Running()))[-1])[0]
+    head = parse(list(ask(services, "hello"))[-1])[1]
     drawn = {"temperature": 0.7, "top_p": 0.9, "top_k": 40, "min_p": 0.1, "repetition_penalty": 1.15}
     assert (
         {name: head[name] for name in SAMPLING}
@@ -450,25 +462,22 @@ def test_the_first_line_and_the_engine_get_the_numbers_that_the_text_is_drawn_wi
         ("max_new_tokens", 0),
         ("max_new_tokens", "many"),
         ("seed", "1.5"),
-        ("draft_policy", "fixed"),
+        ("draft_policy", "best"),
     ],
 )
 def test_an_option_that_is_not_possible_is_named(name: str, value: Any) -> None:
-    from omnidemo.ui.running_answers import Running
 
-    lines = parse(list(ask(ready(), "hello", Running(), {name: value}))[-1])
+    lines = parse(list(ask(ready(), "hello", {name: value}))[-1])
     assert lines[-1]["k"] == "error" and name.replace("_", " ") in lines[-1]["text"].replace("_", " ")
 
 
 def test_a_question_has_defaults_and_no_answer_is_longer_than_the_app_allows() -> None:
-    from omnidemo.ui.running_answers import Running
     from omnidemo.ui.shell import longest_answer
-    from omnidemo.ui.tabs.chat_tab import _chat
 
     services = ready()
     settings = services.settings
     services.pool.load(settings.target, settings.drafter)
-    list(_chat(services, Running())({"message": "hello", "options": {"max_new_tokens": 10**6, "seed": None}}))
+    list(chatting(services, {"message": "hello", "options": {"max_new_tokens": 10**6, "seed": None}}))
     asked = services.calls[-1]
     pair = {name: asked[name] for name in ("target", "drafter", "method")}
     assert pair == {name: getattr(settings, name) for name in pair}
@@ -479,8 +488,6 @@ def test_a_question_has_defaults_and_no_answer_is_longer_than_the_app_allows() -
 @pytest.mark.parametrize(
     ("question", "said"),
     [
-        (["hello"], "one object"),
-        (None, "one object"),
         ({"message": 5}, "message = 5"),
         ({"message": "duck\ud83e"}, "half a character"),
         ({"message": "a", "learn": "yes"}, "learn = 'yes'"),
@@ -490,12 +497,8 @@ def test_a_question_has_defaults_and_no_answer_is_longer_than_the_app_allows() -
     ],
 )
 def test_what_is_no_question_is_refused_in_a_sentence(question: Any, said: str) -> None:
-    from omnidemo.ui.running_answers import Running
-    from omnidemo.ui.tabs.chat_tab import _chat
-
-    with pytest.raises(ValueError, match=said) as refused:
-        list(_chat(ready(), Running())(question))
-    assert "\n" not in str(refused.value)
+    (_, error) = parse(list(chatting(ready(), question))[-1])
+    assert error["k"] == "error" and said in error["text"]
 
 
 @pytest.mark.parametrize(
@@ -505,7 +508,6 @@ def test_what_is_no_question_is_refused_in_a_sentence(question: Any, said: str) 
 def test_the_page_guesses_where_it_pays_unless_somebody_wants_something_else(
     setting: Any, likely: bool, policy: str
 ) -> None:
-    from omnidemo.ui.running_answers import Running
     from omnidemo.ui.tabs import compare_tab
 
     services = ready()
@@ -513,71 +515,62 @@ def test_the_page_guesses_where_it_pays_unless_somebody_wants_something_else(
     pair, asked = ("bundled/large", "bundled/drafter"), list[dict[str, Any]]()
     services.chats.compare = lambda **options: iter([asked.append(options)][:0])  # type: ignore[method-assign]
     switch = [True] if likely else []
-    list(ask(services, "hello", Running(), likely=likely))
-    given = ("s", "r", *pair, lambda: ["hello"], ["ngram-exact"], 0.0, 0, 8, 0, *switch)
-    list(compare_tab._run(services, Running(), *given))
+    list(ask(services, "hello", likely=likely))
+    given = (*pair, ["ngram-exact"], 0.0, 0, 8, 0, *switch)
+    list(compare_tab.run(services, lambda: ["hello"], threading.Event(), *given))  # type: ignore[arg-type]
     assert [options["draft_policy"] for options in (*services.calls, *asked)] == [policy] * 2
 
 
 def test_the_page_gets_the_numbers_of_a_target_that_is_ready_and_one_sentence_on_them() -> None:
-    from omnidemo.ui.tabs.chat_tab import _shown_manner
-
-    services = ready()
-    told = json.loads(_shown_manner(services, "bundled/large", "bundled/drafter"))
-    assert (
-        told["own"] == services.own_manner.options
-        and told["target"] == "bundled/large"
-        and "most probable" in told["source"]
-    )
+    services, pair = ready(), ("bundled/large", "bundled/drafter")
+    source, *own = json.loads(chat_tab._shown_manner(services, *pair))  # type: ignore[arg-type]
+    assert own == [*services.own_manner.options.values()] and "most probable" in source
     services.own_manner = Manner(0.2, source="Its card says so.")
-    assert (
-        json.loads(_shown_manner(services, "bundled/large", "bundled/drafter"))["source"]
-        == "Its card says so."
-    )
+    assert json.loads(chat_tab._shown_manner(services, *pair))[:2] == ["Its card says so.", 0.2]  # type: ignore[arg-type]
 
     def absent(*names: str) -> Manner:
         raise RuntimeError("it is not loaded yet")
 
     services.manner = absent  # type: ignore[method-assign]
-    assert json.loads(_shown_manner(services, "x", "bundled/drafter")) == {
-        "target": "x",
-        "own": None,
-        "source": "",
-    }
+    shown = json.loads(chat_tab._shown_manner(services, "x", "bundled/drafter"))  # type: ignore[arg-type]
+    assert "as soon as the model is ready" in shown[0] and set(shown[1:]) == {""}
     assert all(option_named(name).label and option_named(name).hint for name in SAMPLING)
 
 
 def test_stop_ends_the_answer_at_the_next_round_and_only_that_answer() -> None:
-    from omnidemo.ui.running_answers import Running
 
     running, services = Running(), ready()
     services.pace = 0.02
-    answer, other = ask(services, "long please", running), ask(services, "hello", running, run="other")
+
+    def begun(message: str, run: str) -> Iterator[str]:
+        question = ChatRequest(message=message, options={"max_new_tokens": 64})
+        return chat_tab.answer(services, question, running.start(run))  # type: ignore[arg-type]
+
+    answer, other = begun("long please", "r"), begun("hello", "other")
     next(answer), next(answer)
     next(other), next(other)
-    assert running.stop("s", "r") and not running.stop("another session", "r")
+    assert running.stop("r") and not running.stop("another")
     assert parse(list(answer)[-1])[-1]["finish"] == "cancelled"
     assert parse(list(other)[-1])[-1]["finish"] == "end"
-    assert not running.stop("s", "r"), "a finished answer leaves nothing behind"
+    running.finish("r")
+    assert not running.stop("r"), "a finished answer leaves nothing behind"
 
 
 def test_an_answer_stopped_while_it_waits_in_the_queue_ends_when_its_turn_comes() -> None:
-    from omnidemo.ui.running_answers import MOST_STOPPED, Running
 
     running = Running()
     for index in range(2 * MOST_STOPPED):
-        running.stop("s", f"never started {index}")
-    assert not running.stop("s", "r")
-    lines = parse(list(ask(ready(), "long please", running))[-1])
+        running.stop(f"never started {index}")
+    assert not running.stop("r")
+    lines = parse(list(ask(ready(), "long please", running=running))[-1])
     assert lines[-1]["finish"] == "cancelled" and joined(lines) == ""
-    assert parse(list(ask(ready(), "hello", running))[-1])[-1]["finish"] == "end", (
+    assert parse(list(ask(ready(), "hello", running=running))[-1])[-1]["finish"] == "end", (
         "the same run may be asked again"
     )
     assert len(running._flags) < MOST_STOPPED + 1, "stops of answers that never start do not pile up"
 
 
 def test_an_abandoned_answer_tells_the_engine_to_stop() -> None:
-    from omnidemo.ui.running_answers import Running
 
     seen: list[threading.Event] = []
 
@@ -588,7 +581,7 @@ def test_an_abandoned_answer_tells_the_engine_to_stop() -> None:
 
     services = AdaptivePolicy(load_seconds=0.0, pace=0.001)
     services.pool.load("bundled/large", "bundled/drafter")
-    answer = ask(services, "long", Running())
+    answer = ask(services, "long")
     next(answer), next(answer)
     answer.close()
     assert seen[0].is_set()

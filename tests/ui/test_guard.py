@@ -3,10 +3,10 @@ no models."""
 
 from __future__ import annotations
 
-import json
-import secrets
+import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from itertools import islice
 from typing import Any
 
 import anyio
@@ -14,10 +14,9 @@ import httpx
 import pytest
 
 from omnidemo.core.config import Settings
-from omnidemo.ui.app import STREAMS, build_app
-from omnidemo.ui.errors import ENGINE
+from omnidemo.serving.quotas import Refused
+from omnidemo.serving.waiting_line import EACH, WaitingLine
 from omnidemo.ui.guard import OPERATOR, VISITOR, _repeat
-from tests.support.fakes import FakeServices
 from tests.support.web import call, launched
 
 JSON = {"Content-Type": "application/json"}
@@ -273,9 +272,9 @@ def test_a_request_through_a_proxy_makes_the_app_public(tmp_path: Any) -> None:
         foreign = {"Host": "evil.example", "X-Forwarded-For": "10.0.0.1"}
         assert client.get("/", headers=foreign).status_code == 403 and arrive(client)["public"] is False
         # no id is needed
-        assert call(client, "trainer_pause", "bundled/large", "bundled/drafter", {}).status_code == 200
+        assert call(client, "trainer_pause", "bundled/large", "bundled/drafter").status_code == 200
         assert arrive(client, **{"X-Forwarded-For": "10.0.0.1"})["public"] is True
-        refused = call(client, "trainer_pause", "bundled/large", "bundled/drafter", {})
+        refused = call(client, "trainer_pause", "bundled/large", "bundled/drafter")
         assert refused.status_code == 401 and "visitor's id" in sentence(refused)
     with serving(tmp_path / "b", public="false") as client:
         assert arrive(client, Forwarded="for=10.0.0.1")["public"] is False
@@ -290,9 +289,7 @@ def test_ids_are_given_kept_and_renewed(public: httpx.Client) -> None:
     assert "kept for 24 hours, for you alone" in first["notice"]
     for name in ("", forged["id"][:-1] + "x"):
         assert (
-            call(
-                public, "trainer_pause", "bundled/large", "bundled/drafter", {}, **{VISITOR: name}
-            ).status_code
+            call(public, "trainer_pause", "bundled/large", "bundled/drafter", **{VISITOR: name}).status_code
             == 401
         )
     assert public.post("/gradio_api/upload", files={"files": b"x"}).status_code == 401
@@ -311,35 +308,36 @@ def test_a_visitors_buttons_are_about_their_own_line_whatever_the_settings_name(
                 f"trainer_{name}",
                 "bundled/large",
                 "bundled/drafter",
-                {},
                 **{VISITOR: me["id"]},
             )
             assert answer.status_code == 200, answer.text
 
 
-def test_news_are_those_of_the_caller_and_nonsense_gets_a_sentence(tmp_path: Any) -> None:
+def test_news_are_those_of_the_caller_and_nonsense_brings_none(tmp_path: Any) -> None:
     with launched(tmp_path, public="true") as (page, client):
         me, other = arrive(client), arrive(client)
+        event = next(event for event in page.fns.values() if event.api_name == "state")
+        pair = next(number for number, block in page.blocks.items() if block.elem_id == "omni-pair")
 
-        def news(who: dict[str, Any], target: str = "bundled/large") -> str:
+        def look(who: dict[str, Any], asked: Any) -> Any:
+            body = {"data": asked, "fn_name": "look", "component_id": pair, "session_hash": "s"}
+            answer = client.post("/gradio_api/component_server/", json=body, headers={VISITOR: who["id"]})
+            return answer.json() if answer.status_code == 200 else None
+
+        def news(who: dict[str, Any], target: str = "bundled/large") -> Any:
             known = {"Target, the big model": target, "Drafter, the small one": "bundled/drafter"}
-            asked = [[known.get(block.label, "") for block in one.inputs] for one in page.news.__self__.kept]
-            answer = client.post("/visitor/news", json={"asked": asked}, headers={VISITOR: who["id"]})
-            assert answer.status_code == 200, answer.text
-            return str(answer.json()["news"])
+            sizes = [int(size) for size in re.findall(r"splice\(0, (\d+)\)", event.js)]
+            values = iter([known.get(block.label, "") for block in event.inputs])
+            return look(who, [list(islice(values, size)) for size in sizes])
 
         before = news(me), news(other)
-        assert before == (news(me), news(other))
+        assert len(before[0]) > 5 and before == (news(me), news(other))
         assert news(me, "bundled/other") != before[0] and news(other) == before[1]
-        for body in ({}, [], 3, {"asked": [[]]}):
-            answer = client.post("/visitor/news", json=body)
-            assert answer.status_code == 400 and "reload it" in answer.json()["detail"]
-        assert (
-            client.post(
-                "/visitor/news", content=b"{", headers={"content-type": "application/json"}
-            ).status_code
-            == 400
-        )
+        assert [look(me, asked) for asked in ({}, [], 3, [[]])] == [None] * 4
+        body = {"data": "x", "fn_name": "preprocess", "component_id": pair, "session_hash": "s"}
+        answer = client.post("/gradio_api/component_server/", json=body, headers={VISITOR: me["id"]})
+        assert answer.status_code == 404, "only functions that are meant for the page"
+        assert client.post("/gradio_api/component_server/", json=body).status_code == 401
 
 
 def test_uploads_have_quotas(public: httpx.Client) -> None:
@@ -365,45 +363,33 @@ def test_only_the_key_makes_an_operator(public: httpx.Client) -> None:
     me = arrive(public)["id"]
     wrong = arrive(public, **{VISITOR: me, OPERATOR: "Sesame"})
     assert not wrong["operator"] and wrong["said"].startswith("That is not the operator's key")
-    change = ["bundled/large", "bundled/drafter", {"training": "off"}]
-    refused = call(public, "configure_chat", *change, **{VISITOR: me, OPERATOR: "Sesame"}).json()["data"][0]
-    assert "This concerns everybody" in json.loads(refused)["error"]
+    pair = ("bundled/large", "bundled/drafter")
+    refused = call(public, "stop_loading", *pair, **{VISITOR: me, OPERATOR: "Sesame"})
+    assert refused.status_code == 500 and "This concerns everybody" in refused.json()["error"]
     operator = arrive(public, **{VISITOR: me, OPERATOR: "sesame"})
     # where `PublicServices.chat` records an operator
     assert operator["operator"] and f"~visitor-{operator['name']}" == wrong["name"]
-    done = call(public, "configure_chat", *change, **{VISITOR: me, OPERATOR: "sesame"}).json()["data"][0]
-    assert json.loads(done)["error"] == "" and json.loads(done)["values"]["training"] == "off"
+    assert call(public, "stop_loading", *pair, **{VISITOR: me, OPERATOR: "sesame"}).status_code == 200
 
 
-def test_one_visitor_cannot_fill_the_queue(public: httpx.Client) -> None:
-    config = public.get("/config").json()
-    chat = next(one for one in config["dependencies"] if one["api_name"] == "chat")
-    asked = {"message": "long"}
-    assert len(chat["inputs"]) == 1
-
-    def join(name: str) -> httpx.Response:
-        body = {
-            "data": [asked | {"run": secrets.token_hex(8)}],
-            "fn_index": chat["id"],
-            "session_hash": secrets.token_hex(6),
-        }
-        return public.post("/gradio_api/queue/join", json=body, headers={VISITOR: name})
-
-    me, other = arrive(public)["id"], arrive(public)["id"]
-    told = [join(me) for _ in range(40)]
-    refused = [answer for answer in told if answer.status_code == 429]
-    assert len(refused) >= 20 and "wait or run already" in sentence(refused[0])
-    assert join(other).status_code == 200
-    direct = {"data": [asked], "fn_index": chat["id"], "session_hash": secrets.token_hex(6)}
-    # nobody passes the queue
-    assert public.post("/gradio_api/run/predict", json=direct, headers={VISITOR: other}).status_code == 404
+def test_one_visitor_cannot_fill_the_line_and_visitors_take_turns() -> None:
+    line = WaitingLine(lambda: 3, most=12)
+    with ExitStack() as stack:
+        places = [stack.enter_context(line.place("me")) for _ in range(EACH)]
+        assert [place() for place in places] == [0, 0, 0, 1, 2, 3]
+        with pytest.raises(Refused, match="wait or run already"):
+            stack.enter_context(line.place("me"))
+        theirs = stack.enter_context(line.place("other"))
+        nobody = [stack.enter_context(line.place("")) for _ in range(5)]
+        assert theirs() == 4 and nobody[-1]() == 9 and len(line) == 12
+        with pytest.raises(Refused, match="12 requests wait already"):
+            stack.enter_context(line.place("third"))
+    assert not line
 
 
-def test_visitors_take_turns_round_by_round() -> None:
-    for public, streams in (("true", STREAMS), ("false", 1)):
-        page = build_app(FakeServices(settings=Settings(public=public)))  # type: ignore[arg-type]
-        limits = {event.concurrency_limit for event in page.fns.values() if event.concurrency_id == ENGINE}
-        assert limits - {"default"} == {streams}
+def test_nobody_passes_the_line(public: httpx.Client) -> None:
+    me = arrive(public)["id"]
+    assert call(public, "chat", asked={"message": "long"}, **{VISITOR: me}).status_code == 404
 
 
 def test_what_is_done_again_and_again_outlives_a_failure() -> None:

@@ -21,7 +21,7 @@ from omnidemo.storage.request_rows import RequestRecord
 from omnidemo.storage.store import Store
 from omnidemo.storage.visitors import Caller
 from omnidemo.ui import downloads, replay_data
-from omnidemo.ui.comparison_tables import ComparisonView, read_batch, summary, write_csv
+from omnidemo.ui.comparison_tables import ComparisonView, read_batch, summary
 from omnidemo.ui.tabs import history_tab
 from tests.support.fakes import FakeServices, generation, script
 
@@ -134,20 +134,16 @@ def test_one_prompt_gives_lanes_whose_tokens_are_the_answer() -> None:
     assert sum(shares) == pytest.approx(1.0)  # of all the rounds of its three runs
 
 
-def test_a_batch_sends_no_answers_but_the_csv_has_them(tmp_path: Path) -> None:
+def test_a_batch_sends_no_answers_but_the_rows_of_the_csv_have_them() -> None:
     results = board(["=SUM(A1)", 'a\n"b"'], ["ngram-exact"])
     results.add(Comparison(0, "=SUM(A1)", "ngram-exact", answer(), None, 0.8))
     results.add(Comparison(1, 'a\n"b"', "ngram-exact", answer("@x"), False, None))
-    assert json.loads(results.json("done"))["lanes"] == []
-    path = write_csv(tmp_path / "rows.csv", results.csv)
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        first, second = csv.DictReader(file)
-    assert first["prompt"] == "'=SUM(A1)" and second["prompt"] == 'a\n"b"' and second["answer"] == "'@x"
-    assert (
-        float(first["measured_speedup"]) == 0.8 and second["measured_speedup"] == "" and first["seed"] == "7"
-    )
-    assert first["created_at_utc"].endswith("+00:00") and second["identical_to_autoregressive"] == "False"
-    assert first["repetition"] == "0" and float(first["guesses_right_share"]) == pytest.approx(
+    made = json.loads(results.json("done", csv=results.csv))
+    first, second = made["csv"]
+    assert made["lanes"] == [] and first["prompt"] == "=SUM(A1)" and second["answer"] == "@x"
+    assert first["measured_speedup"] == 0.8 and second["measured_speedup"] is None and first["seed"] == 7
+    assert first["created_at_utc"].endswith("+00:00") and second["identical_to_autoregressive"] is False
+    assert first["repetition"] == 0 and first["guesses_right_share"] == pytest.approx(
         answer().metrics["guesses_right"], abs=1e-6
     )
 
@@ -175,8 +171,9 @@ def store(tmp_path: Path) -> Iterator[Store]:
     made.close()
 
 
-def services(store: Store, settings: Settings = LOCAL) -> Any:
+def services(store: Store, settings: Settings = LOCAL, session: str = MINE) -> Any:
     return SimpleNamespace(
+        session=session,
         store=store,
         settings=settings,
         methods=FakeServices().methods,
@@ -188,23 +185,25 @@ def services(store: Store, settings: Settings = LOCAL) -> Any:
 def visitor(store: Store, name: str) -> Any:
     """The services of a public app, as this visitor sees them."""
     found = services(VisitorStore(store, Caller(name)), PUBLIC)  # type: ignore[arg-type]
-    found.own = Caller(name).own
+    found.own = found.session = Caller(name).own
     return found
 
 
-def prompts(services: Any, me: str, **filters: str) -> list[str]:
-    return [row["prompt"] for row in history_tab.table(services, me, filters)["rows"]]
+def prompts(services: Any, **filters: str) -> list[str]:
+    return [row["prompt"] for row in history_tab.table(services, filters)["rows"]]
 
 
 def test_alone_on_this_computer_everything_is_shown(store: Store) -> None:
     local = services(store)
-    assert prompts(local, MINE) == ["three", "two", "one"]
-    assert prompts(local, MINE, session="mine") == ["two", "one"]
-    assert prompts(local, "", session="mine") == []  # no session must not mean every session
-    assert prompts(local, MINE, session=OTHER) == ["three"]
-    assert prompts(local, MINE, method="autoregressive") == []
-    assert prompts(local, MINE, pair=f"t{history_tab.SEPARATOR}d") == ["three", "two", "one"]
-    assert history_tab.table(local, MINE, {})["everyone"]
+    assert prompts(local) == ["three", "two", "one"]
+    assert prompts(local, session="mine") == ["two", "one"]
+    assert (
+        prompts(services(store, session=""), session="mine") == []
+    )  # no session must not mean every session
+    assert prompts(local, session=OTHER) == ["three"]
+    assert prompts(local, method="autoregressive") == []
+    assert prompts(local, pair=f"t{history_tab.SEPARATOR}d") == ["three", "two", "one"]
+    assert history_tab.table(local, {})["everyone"]
 
 
 def test_what_a_visitor_downloaded_goes_with_that_visitor_alone(
@@ -216,7 +215,7 @@ def test_what_a_visitor_downloaded_goes_with_that_visitor_alone(
     # as `TrainerPool.export` calls it
     zipped = downloads.temporary(f"omnidemo-drafter-for-a-{MINE.replace('~', '-')}-v1.zip")
     zipped.write_bytes(b"")
-    csvs = [history_tab.export(one, "requests", "", {}) for one in (mine, others, services(store))]
+    csvs = [history_tab.export(one, {}) for one in (mine, others, services(store))]
     copies = [
         downloads.private_folder("gradio") / str(place) / path.name
         for place, path in enumerate((zipped, *csvs))
@@ -224,9 +223,9 @@ def test_what_a_visitor_downloaded_goes_with_that_visitor_alone(
     for copy in copies:
         copy.parent.mkdir(parents=True)
         copy.write_bytes(b"")
-    history_tab.delete(mine, MINE, {"mine": True})
+    history_tab.delete(mine, {"mine": True})
     assert [path.exists() for path in (zipped, *csvs, *copies)] == [False, False, True, True] * 2
-    history_tab.delete(services(store), MINE, {"session": OTHER})
+    history_tab.delete(services(store), {"session": OTHER})
     assert not any(path.exists() for path in (*csvs, *copies))
 
 
@@ -235,7 +234,7 @@ def test_the_history_says_what_the_form_of_an_answer_wrote(store: Store) -> None
     metrics = one.generation.metrics | {"forced": 4.0, "changed": 1.0}
     store.record_request(replace(one, generation=replace(one.generation, metrics=metrics)))
     assert store.flush()
-    first, second, *_ = history_tab.table(services(store), MINE, {})["rows"]
+    first, second, *_ = history_tab.table(services(store), {})["rows"]
     assert (first["forced"], first["changed"]) == (4.0, 1.0)
     assert not second["forced"] and not second["changed"]
 
@@ -244,53 +243,44 @@ def test_requests_of_a_target_that_is_not_there_any_more_are_kept(store: Store) 
     for target in ("bundled/a", "bundled/large"):
         store.record_request(replace(asked(MINE, "four"), target=target))
     assert store.flush()
-    shown = history_tab.table(services(store), MINE, {})
+    shown = history_tab.table(services(store), {})
     (pair,) = (name for name in shown["pairs"] if name.startswith("bundled/a"))
-    assert [row["target"] for row in history_tab.table(services(store), MINE, {"pair": pair})["rows"]] == [
+    assert [row["target"] for row in history_tab.table(services(store), {"pair": pair})["rows"]] == [
         "bundled/a"
     ]
     (old,) = (row["id"] for row in shown["rows"] if row["target"] == "bundled/a")
     assert replay_data.recall(services(store), old)["target"] == "bundled/a"
-    assert history_tab.delete(services(store), MINE, {"ids": [old]}) == "1 request deleted."
+    assert history_tab.delete(services(store), {"ids": [old]}) == "1 request deleted."
 
 
 def test_a_visitor_sees_only_their_own_session(store: Store) -> None:
     for filters in ({}, {"session": OTHER}, {"session": "mine"}):
-        for session in (MINE, OTHER, ""):  # whatever the page sends
-            assert prompts(visitor(store, "mine"), session, **filters) == ["two", "one"]
-            assert prompts(visitor(store, "new"), session, **filters) == []
-    table = history_tab.table(visitor(store, "mine"), MINE, {})
+        assert prompts(visitor(store, "mine"), **filters) == ["two", "one"]
+        assert prompts(visitor(store, "new"), **filters) == []
+    table = history_tab.table(visitor(store, "mine"), {})
     assert table["sessions"] == [] and not table["everyone"]
 
 
 def test_a_visitor_deletes_only_their_own(store: Store) -> None:
     ids = [row["id"] for row in store.requests()]
     for what in ({"ids": ids}, {"mine": True}, {"session": OTHER}):
-        assert history_tab.delete(visitor(store, "new"), OTHER, what) == "There was nothing to delete."
-    assert history_tab.delete(visitor(store, "mine"), OTHER, {"ids": ids}) == "2 requests deleted."
+        assert history_tab.delete(visitor(store, "new"), what) == "There was nothing to delete."
+    assert history_tab.delete(visitor(store, "mine"), {"ids": ids}) == "2 requests deleted."
     assert [row["prompt"] for row in store.requests()] == ["three"]
 
 
 def test_a_session_is_deleted_on_this_computer(store: Store) -> None:
-    assert history_tab.delete(services(store), "", {"mine": True}) == "There was nothing to delete."
-    assert history_tab.delete(services(store), MINE, {"session": OTHER}) == "1 request deleted."
-    assert history_tab.delete(services(store), MINE, {"mine": True}) == "2 requests deleted."
+    assert history_tab.delete(services(store, session=""), {"mine": True}) == "There was nothing to delete."
+    assert history_tab.delete(services(store), {"session": OTHER}) == "1 request deleted."
+    assert history_tab.delete(services(store), {"mine": True}) == "2 requests deleted."
     assert store.requests() == []
 
 
 def test_a_visitors_csv_holds_only_their_own(store: Store) -> None:
     for kind in ("requests", "rounds"):
-        path = history_tab.export(visitor(store, "other"), kind, MINE, {"session": MINE})  # type: ignore[arg-type]
+        path = history_tab.export(visitor(store, "other"), {"csv": kind, "session": MINE})
         with path.open(encoding="utf-8-sig", newline="") as file:
             assert {row["session"] for row in csv.DictReader(file)} == {OTHER}
-
-
-@pytest.mark.parametrize("sent", [[[]], [None], [1, "x"], "null", 7])
-def test_a_list_in_place_of_filters_comes_to_a_sentence(store: Store, sent: Any) -> None:
-    for kind in ("requests", "rounds", "steps"):
-        with pytest.raises(ValueError, match="The filters are not names with values"):
-            history_tab.export(visitor(store, "me"), kind, "me", sent)  # type: ignore[arg-type]
-    assert downloads.fields(None, "filters") == downloads.fields({}, "filters") == {}
 
 
 def test_an_older_download_is_cleared_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

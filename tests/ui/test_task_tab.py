@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from collections.abc import Iterator
+from functools import partial
 from itertools import pairwise
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,13 +15,14 @@ import pytest
 from omnidemo.core.config import GenerationConfig, Settings
 from omnidemo.models.answer_forms import AnswerForms
 from omnidemo.models.load import open_source
-from omnidemo.pair.repeated_task import COLUMNS, Repeated
+from omnidemo.pair.repeated_task import Repeated
 from omnidemo.pair.replay import SameAnswer
 from omnidemo.serving.quotas import Refused
+from omnidemo.serving.waiting_line import WaitingLine
 from omnidemo.ui import task_rows
-from omnidemo.ui.running_answers import Running
 from omnidemo.ui.tabs import task_tab
 from tests.support.fakes import generation, script
+from tests.support.jobs import streaming
 from tests.support.trained_pair import TARGET
 
 ANSWER = generation(script("a b c d e f"), 0.5, "ngram-exact")
@@ -112,26 +112,11 @@ def test_how_an_answer_ends_without_a_row_is_said() -> None:
     assert lines(*task_rows.stream(iter(()))) == [{"k": "none"}]
 
 
-def test_rows_become_csv_with_the_same_numbers(tmp_path: Path) -> None:
-    rows = [made(1).row, made(2, None).row]
-    path = task_rows.write_rows(tmp_path / "rows.csv", json.loads(json.dumps(rows)))
-    assert path is not None
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        read = list(csv.DictReader(file))
-    assert list(read[0]) == list(COLUMNS)
-    assert [float(row["tokens_per_round"]) for row in read] == [row["tokens_per_round"] for row in rows]
-    assert read[0]["nothing_learned_tokens_per_round"] == "1.25"
-    assert read[1]["nothing_learned_tokens_per_round"] == ""
-    assert read[0]["input"] == "'=an input", "no formula"
-    assert task_rows.write_rows(tmp_path / "none.csv", []) is None
-    with pytest.raises(ValueError, match="no list of rows"):
-        task_rows.write_rows(tmp_path / "none.csv", ["row"])
-
-
 class FakeRepeats:
     """Services that answer one input."""
 
-    own, settings = "", Settings()
+    own, session, waiting_as, settings = "", "s", "", Settings()
+    line = WaitingLine(lambda: 1, 9)
 
     def __init__(self, stage: str = "ready") -> None:
         self.asked: dict[str, Any] = {}
@@ -153,15 +138,15 @@ class FakeRepeats:
 
 
 def ask(services: Any, asked: Any) -> list[dict[str, Any]]:
-    *_, last = task_tab._answerer(services, Running())("s", "r", "t", "d", asked)
+    *_, last = streaming(services, partial(task_tab.answer, services), asked | {"run": "r"}, "t", "d")
     return lines(last)
 
 
 def test_the_event_answers_one_input_with_the_switches_of_the_page() -> None:
     services = FakeRepeats()
     found = ask(services, {"task": "json", "first": 4, "keep": False})
-    assert found[0] == {"k": "run", "run": "r", "target": "t", "drafter": "d"}
-    assert found[1]["k"] == "input" and found[-1]["number"] == 5
+    assert found[:2] == [{"k": "run", "run": "r"}, {"k": "run", "target": "t", "drafter": "d"}]
+    assert found[2]["k"] == "input" and found[-1]["number"] == 5
     assert (
         services.asked["count"] == 1
         and services.asked["first"] == 4
@@ -170,10 +155,10 @@ def test_the_event_answers_one_input_with_the_switches_of_the_page() -> None:
     assert services.asked["keep"] is False and services.asked["learn"] is True
     assert ask(services, {"task": "none"})[-1]["k"] == "error"
     assert "still loading" in ask(FakeRepeats("queued"), {"task": "json"})[-1]["text"]
-    task_tab._let_learn(services, "t", "d", {"task": "json"})  # type: ignore[arg-type]
+    task_tab._let_learn(services, {"task": "json"}, "t", "d")  # type: ignore[arg-type]
     assert services.asked == {"learn": ("t", "d", "json")}
     services.own = "~a"
-    task_tab._let_learn(services, "t", "d", {"task": "json"})  # type: ignore[arg-type]
+    task_tab._let_learn(services, {"task": "json"}, "t", "d")  # type: ignore[arg-type]
     assert services.asked == {"learn": ("t", "d", "default")}, "a visitor has one line"
 
 
@@ -196,7 +181,7 @@ def test_a_schema_is_checked_while_it_is_typed(schema: str, said: str) -> None:
         forms.constraint(str(GenerationConfig.of(schema=schema).form))
 
     def checked(asked: Any, target: str = "t") -> Any:
-        return json.loads(task_tab._check(SimpleNamespace(check_form=check_form), target, "d", asked))  # type: ignore[arg-type]
+        return json.loads(task_tab._check(SimpleNamespace(check_form=check_form), asked, target, "d"))  # type: ignore[arg-type]
 
     found = checked({"schema": schema, "number": 7})
     assert found["k"] == "schema" and found["number"] == 7 and re.fullmatch(f"{said}.*", found["said"])
@@ -209,10 +194,10 @@ def test_a_schema_is_checked_while_it_is_typed(schema: str, said: str) -> None:
 
 def test_what_a_task_has_taught_is_forgotten() -> None:
     services: Any = FakeRepeats()
-    task_tab._forget(services, "t", "d", {"task": "sql"})
+    task_tab._forget(services, {"task": "sql"}, "t", "d")
     assert services.asked == {"reset": ("t", "d", "sql")}
     services.own = "~a"
-    task_tab._forget(services, "t", "d", {"task": "sql"})
+    task_tab._forget(services, {"task": "sql"}, "t", "d")
     assert services.asked == {"reset": ("t", "d", "default")}
     with pytest.raises(Refused, match="still loading"):
-        task_tab._forget(FakeRepeats("queued"), "t", "d", {"task": "sql"})  # type: ignore[arg-type]
+        task_tab._forget(FakeRepeats("queued"), {"task": "sql"}, "t", "d")  # type: ignore[arg-type]

@@ -56,7 +56,7 @@ def test_a_command_has_every_option_that_it_shows_with_what_holds_otherwise() ->
 def test_a_new_option_has_a_control_by_its_type() -> None:
     from omnidemo.ui.tabs.chat_controls import control
 
-    assert control("sentences", Longer).get_config()["name"] == "number"
+    assert control("sentences", Longer).get_config()["name"] == "slider"
     assert control("learn").get_config()["name"] == "checkbox"
     assert control("draft_policy").get_config()["name"] == "dropdown"
 

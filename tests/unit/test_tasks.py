@@ -36,7 +36,9 @@ def test_a_task_has_many_inputs_written_by_hand_and_makes_more(name: str) -> Non
 
 def test_every_task_of_the_folder_is_offered() -> None:
     assert {path.stem for path in FOLDER.glob("*.json")} == set(TASKS)
-    with pytest.raises(ValueError, match="no task 'jsonn'; choose one of json, sql, commits, handbook"):
+    with pytest.raises(
+        ValueError, match="no task 'jsonn'; choose one of json, sql, cards, handbook, commits"
+    ):
         task("jsonn")
 
 

@@ -6,17 +6,14 @@ import { format, joined, plural } from "../shared/format.js";
 import { visitor } from "../shared/visitor.js";
 import { widgets } from "../shared/widgets.js";
 
-const page = { key: "", line: "default", version: 0, trigger: () => {} };
+const page = { key: "", line: "default", trigger: () => {} };
 export { page as adaptation };
 // What the server calls a view.
-page.request = (target, drafter) => {
-  const { line, key: seen, version } = page;
-  return [target, drafter, { line, seen, version }];
-};
+page.view = (version = 0) => ({ asked: { line: page.line, seen: page.key, version } });
 const NOTED = 12000; // so long a refusal stays, though the page asks for its state again and again
 const again = () => {
   page.key = "";
-  page.trigger("poll");
+  page.trigger("poll", page.view());
 };
 
 widgets.adaptation = (host, { trigger }) => {
@@ -24,7 +21,7 @@ widgets.adaptation = (host, { trigger }) => {
   const refused = el("p.alert", { role: "alert", hidden: true });
   let since = 0;
   host.append(refused);
-  whileVisible(host, 2000, () => trigger("poll"));
+  whileVisible(host, 2000, () => trigger("poll", page.view()));
   return {
     update: value => {
       const s = JSON.parse(value);
@@ -97,10 +94,7 @@ const ROLLED_BACK = "It guessed worse than the last version that was found bette
 const versionRow = one => {
   const { version, effect } = one,
     press = (face, event, title, label) => {
-      const act = () => {
-        page.version = version;
-        page.trigger(event);
-      };
+      const act = () => page.trigger(event, page.view(version));
       return clickable("link", face, act, { title, "aria-label": label });
     };
   const back = version ? `Roll back to version ${version}` : "Roll back to the base drafter",

@@ -1,4 +1,5 @@
 // The learning panel: what the trainer of a line does.
+import { adaptation } from "./adaptation.js";
 import { clickable, el, fill, say } from "../shared/dom.js";
 import { makeQuestion, when } from "../shared/fields.js";
 import { format, plural } from "../shared/format.js";
@@ -6,7 +7,7 @@ import { visitor } from "../shared/visitor.js";
 import { widgets } from "../shared/widgets.js";
 
 widgets.trainer = (host, { trigger }) => {
-  const button = (title, name) => clickable("", title, () => trigger(name));
+  const button = (title, name) => clickable("", title, () => trigger(name, adaptation.view()));
   const warning = el("p.alert", { role: "alert", hidden: true });
   const head = el("h3", "In the background"),
     dot = el("i.dot", { "aria-hidden": "true" }),
@@ -24,7 +25,7 @@ widgets.trainer = (host, { trigger }) => {
       visitor.guest
         ? "Forget what your own small model has learned? Nobody else's is touched. Which guesses make one word (your n-grams) stays."
         : "Forget what the small model has learned here, for everybody? With the default memory, which guesses make one word (its n-grams) goes too.",
-      () => trigger("reset"),
+      () => trigger("reset", adaptation.view()),
     ),
   );
   const acts = el("div.acts", { hidden: true }, pause, resume, reset);

@@ -5,19 +5,16 @@ import { format, joined, plural } from "../shared/format.js";
 const RARE = 1.05,
   NONE = 1.005; // tokens a step below which guessing has brought next to nothing, and nothing that can be shown
 // What became of the small model's own guesses, and of copied tokens.
-const GUESSES = [
-    n => `guess${n === 1 ? "" : "es"} of the small model`,
-    n => `of the small model’s ${n} guesses`,
-  ],
-  COPIES = [n => `copied token${n === 1 ? "" : "s"}`, n => `of ${n} copied tokens`];
-const judged = (right, made, [kind, of]) => {
+const guesses = (right, made) => {
   const all = format(made, "count");
-  if (made === 1) return `the one ${kind(1)} was ${right ? "right" : "wrong"}`;
-  if (right === made) return `all ${all} ${kind(made)} were right`;
+  if (made === 1) return `the one guess of the small model was ${right ? "right" : "wrong"}`;
+  if (right === made) return `all ${all} guesses of the small model were right`;
   return right
-    ? `${format(right, "count")} ${of(all)} ${right === 1 ? "was" : "were"} right`
-    : `none ${of(all)} was right`;
+    ? `${format(right, "count")} of the small model’s ${all} guesses ${right === 1 ? "was" : "were"} right`
+    : `none of the small model’s ${all} guesses was right`;
 };
+const copiesOf = (right, made) =>
+  `of ${plural(made, "token")} suggested from earlier text, ${right === made && made > 1 ? "all" : right ? format(right, "count") : "none"} ${right > 1 ? "were" : "was"} right`;
 
 // Why nothing was guessed; `guessing` is how the answer was set up (`Generation.guessing`).
 const none = (figures, guessing) =>
@@ -50,7 +47,7 @@ export const howFast = (speed, perStep) => {
     shown = above ? Math.floor(speedup * 10 ** places) / 10 ** places : speedup;
   return {
     value: `${shown.toFixed(places)} ×`,
-    words: `as fast as without guessing${spread ? ` (${range(low, high).replace(" ×", "")})` : ""}`,
+    words: `the speed without guessing${spread ? ` (${range(low, high).replace(" ×", "")})` : ""}`,
     spread,
     side: low > 1 + SAME ? 1 : high < 1 - SAME ? -1 : 0,
   };
@@ -87,8 +84,8 @@ export const verdictOf = (answer, awaited = false) => {
   if (pace.side > 0)
     return {
       side: "faster",
-      lead: `▲ ${pace.value} as fast`,
-      words: `as without guessing${spread}${stretch}`,
+      lead: `▲ ${pace.value} the speed`,
+      words: `without guessing${spread}${stretch}`,
     };
   if (pace.side < 0)
     return {
@@ -135,9 +132,9 @@ export const outcomeOf = answer => {
         : f.block_efficiency < RARE
           ? ", hardly more than without guessing"
           : "";
-  const own = made ? judged(right, made, GUESSES) : "",
+  const own = made ? guesses(right, made) : "",
     alone = !made && guessing === "alone" ? "the small model’s guesses would not have been faster" : "";
-  const copy = copies ? judged(copied, copies, COPIES) : "",
+  const copy = copies ? copiesOf(copied, copies) : "",
     lost = made + copies - right - copied; // those that the legend counts
   const gone =
     lost && made + copies > 1 ? `${format(lost, "count")} ${lost === 1 ? "was" : "were"} thrown away` : "";
@@ -162,5 +159,5 @@ export const whySlower = answer => {
     about = high / low > STEADY ? "about " : "";
   const checked = new Map();
   for (const { r } of answer.tokens.filter(guessed)) checked.set(r, (checked.get(r) ?? 0) + 1);
-  return `A step took as long as ${about}${short(times)} steps without guessing: it checked up to ${plural(Math.max(0, ...checked.values()), "token")} at once${guessing}.`;
+  return `Each step took ${about}${short(times)} times as long: it checked up to ${plural(Math.max(0, ...checked.values()), "token")} at once${guessing}.`;
 };

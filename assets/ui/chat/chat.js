@@ -2,11 +2,10 @@
 // legend; kept.js keeps chats in the browser.
 import { newAnswer, readLines } from "../answer/records.js";
 import { examples } from "./examples.js";
-import { manner } from "./manner.js";
 import { clickable, composing, el, heading } from "../shared/dom.js";
 import { joined, plural, random, whole } from "../shared/format.js";
-import { NO_ANSWER, alive } from "../shared/server.js";
-import { session } from "../shared/visitor.js";
+import { makeJob } from "../shared/job.js";
+import { NO_ANSWER } from "../shared/server.js";
 import { widgets } from "../shared/widgets.js";
 
 // `now`: facts of the open chat, `known`: when it was last written, as far as this tab has seen, 0 for never.
@@ -19,24 +18,21 @@ export const chat = {
   known: 0,
 };
 let parts = null,
-  trigger = null,
   live = null,
-  offset = 0,
-  heard = 0,
   began = 0,
   pair = { ready: false, why: "", reads: "", instead: "", names: null },
   queued = false, // what the composer holds is sent as soon as the models are ready
   editing = null, // the turn that it is to replace
   draft = ""; // what it held before an edit
 
-const busy = () => live !== null;
+const busy = () => live !== null; // until the server's stream is closed
 chat.busy = busy;
 chat.isLive = turn => turn === live;
 
 // ── requests ────────────────────────────────────────────────────────────────────────────────────────────────
 // `former`: the turn that stood there; `first`: the one that is asked once more, with its seed.
 chat.ask = (text, former = null, first = null) => {
-  if (!text.trim() || busy() || !pair.ready || !trigger) return false; // busy until the server's stream is closed: it takes one request per page
+  if (!text.trim() || busy() || !pair.ready || !job.trigger) return false;
   if (chat.turns.includes(editing)) leaveEdit(); // this is another question
   const turn = {
     run: random(),
@@ -51,15 +47,14 @@ chat.ask = (text, former = null, first = null) => {
   turn.versions.push(turn);
   chat.turns.push(turn);
   live = turn;
-  offset = 0;
-  heard = began = Date.now();
+  began = Date.now();
   parts.log.querySelectorAll(".link.last").forEach(node => node.remove()); // only the last answer can be written anew
   chat.draw(turn);
   select(turn);
   chat.giveName();
   toEnd();
   refresh();
-  trigger("ask");
+  job.start("run", question(turn), turn.run);
   return true;
 };
 // The messages before a turn; all of them for none of this chat.
@@ -73,46 +68,54 @@ chat.before = turn => {
       { role: "assistant", content: one.answer.text },
     ]);
 };
-// The question as the server's `chat` takes it (ui/chat_request.py): the fields of the page by their names, and what only the browser knows.
-chat.question = (names, values) => {
-  const given = Object.fromEntries(names.map((name, place) => [name, values[place]]));
-  const { target: big, drafter: small, line, learn, keep, likely, ...options } = given;
-  const [target, drafter] = pair.names ?? [big, small],
-    { user: message = "", system = "", run = "" } = live ?? {};
-  const asked = { message, history: chat.before(live), system, session: session(), run, ahead: chat.ahead() },
-    seed = live?.first?.answer.end?.seed,
-    changed = { ...options, ...manner.changed(target), ...(seed == null ? {} : { seed: String(seed) }) };
-  return { ...asked, target, drafter, line, learn, keep, likely, options: changed };
+// What only the browser knows of a question (ui/chat_request.py); the fields of the page are beside it.
+const question = ({ user: message, system, first }) => {
+  const [target, drafter] = pair.names ?? [],
+    seed = first?.answer.end?.seed,
+    options = seed == null ? {} : { seed: String(seed) };
+  const asked = { message, history: chat.before(live), system, ahead: chat.ahead(), options };
+  return { ...asked, ...(pair.names && { target, drafter }) };
 };
-chat.current = () => [session(), live?.run ?? ""];
 // A second click on Send, which has become Stop in its place, stops nothing.
 const DOUBLE = 400;
 chat.stop = event => {
   if (event && Date.now() - began < DOUBLE) return;
   if (!busy() || live.state === "stopping" || live.state === "done") return;
   live.state = "stopping";
-  heard = Date.now();
+  job.stop();
   refresh();
-  status(live);
-  trigger("halt");
 };
-// The server's stream is over, well or not. `value` is what it said last: an older request's end is none of ours.
-chat.settled = value => {
-  if (!live || (value !== undefined && !(value ?? "").split("\n", 1)[0].includes(live.run))) return;
-  const turn = live;
-  if (!turn.answer.end && !turn.answer.error)
-    turn.answer.error =
-      turn.state === "stopping"
-        ? null
-        : turn.answer.text
+const job = makeJob("chat", {
+  got: lines => {
+    const turn = live,
+      stick = atEnd(),
+      fresh = readLines(turn.answer, lines);
+    chat.append(turn, fresh);
+    if (turn.state === "waiting" && fresh.length) turn.state = "streaming";
+    if (turn.answer.end || turn.answer.error) finish(turn);
+    else status(turn);
+    if (chat.selected === turn) notify();
+    if (stick) toEnd(); // last, for the meter that comes with an answer takes room
+  },
+  ended: () => {
+    const turn = live,
+      { answer } = turn;
+    if (!answer.end && !answer.error) {
+      if (turn.state === "stopping") answer.meta.stopped = true;
+      else
+        answer.error = answer.text
           ? "The connection broke before the answer was finished. Press Again."
           : `${NO_ANSWER} Send the message again.`;
-  live = null;
-  if (turn.state !== "done") finish(turn);
-  status(turn);
-  refresh();
-  notify();
-};
+    }
+    live = null;
+    if (turn.state !== "done") finish(turn);
+    status(turn);
+    refresh();
+    notify();
+  },
+  drawn: () => status(live),
+});
+chat.place = () => job.place;
 const finish = turn => {
   turn.state = "done";
   turn.answer.ahead = null;
@@ -123,39 +126,6 @@ const finish = turn => {
   chat.keep();
   announce(turn.answer.error || `Answer finished, ${plural(turn.answer.figures?.tokens ?? 0, "token")}.`);
 };
-chat.receive = value => {
-  if (!live) return;
-  const until = value.lastIndexOf("\n") + 1;
-  if (!value.split("\n", 1)[0].includes(live.run)) return; // an older run's last words
-  if (until <= offset) return;
-  const turn = live,
-    stick = atEnd();
-  heard = Date.now();
-  const fresh = readLines(turn.answer, value.slice(offset, until));
-  offset = until;
-  chat.append(turn, fresh);
-  if (turn.state === "waiting" && fresh.length) turn.state = "streaming";
-  if (turn.answer.end || turn.answer.error) finish(turn);
-  else status(turn);
-  if (chat.selected === turn) notify();
-  if (stick) toEnd(); // last, for the meter that comes with an answer takes room
-};
-// A server that died or forgot us says nothing: after some silence ask whether it is there, and never hang on a stop.
-const SILENCE = 5000,
-  STOP_SILENCE = 3000;
-setInterval(async () => {
-  const turn = live,
-    silence = Date.now() - heard;
-  if (!turn || turn.state === "done") return;
-  if (turn.state === "stopping") {
-    if (silence <= STOP_SILENCE) return;
-    turn.answer.meta.stopped = true;
-    return chat.settled();
-  }
-  if (silence < SILENCE) return;
-  heard = Date.now();
-  if (!(await alive()) && live === turn) chat.settled();
-}, 1000);
 chat.setPair = state => {
   // another pair answers until the one that is picked is ready
   const ready = state.stage === "ready",
@@ -176,6 +146,7 @@ chat.setPair = state => {
     names,
   };
   chat.reads = reads;
+  chat.picked = state.asked ?? [];
   if (!parts) return;
   if (ready) chat.offerSystem(state.system ?? "");
   refresh();
@@ -278,20 +249,6 @@ const notify = (chat.notify = () => {
   );
 });
 
-// Gradio writes the place in the queue, and refusals, into its own (hidden) status line; nothing else tells.
-const watchQueue = block => {
-  const tracker = block?.querySelector("[data-testid=status-tracker]");
-  if (!tracker) return;
-  new MutationObserver(() => {
-    if (!live || live.state === "done") return;
-    const place = /queue:\s*(\d+)\/(\d+)/.exec(tracker.textContent);
-    const before = live.place;
-    live.place = place ? `Waiting in the queue: place ${place[1]} of ${place[2]}` : "";
-    if (live.place !== before) status(live);
-    if (tracker.querySelector(".error")) chat.settled();
-  }).observe(tracker, { childList: true, subtree: true, characterData: true });
-};
-
 const atEnd = (chat.atEnd = () => {
   const { scrollHeight, scrollTop, clientHeight } = parts.scroll;
   return scrollHeight - scrollTop - clientHeight < 80;
@@ -362,7 +319,7 @@ const pick = prompt => {
 };
 
 widgets.chat = (host, context) => {
-  trigger = context.trigger;
+  job.trigger = context.trigger;
   parts = chat.parts = { root: host };
   const bar = chat.toolbar(),
     classes = chat.legend();
@@ -417,7 +374,6 @@ widgets.chat = (host, context) => {
     chat.drawer(),
   );
   chat.watchViews();
-  watchQueue(context.element.closest(".block"));
   examples.place(parts.chips, parts.empty, pick);
   if (chat.turns.length) {
     live = null;
@@ -428,7 +384,7 @@ widgets.chat = (host, context) => {
   refresh();
   if (document.activeElement === document.body && !matchMedia("(pointer: coarse)").matches)
     parts.box.focus({ preventScroll: true });
-  return { update: chat.receive };
+  return { update: job.receive };
 };
 document.addEventListener("keydown", event => {
   if (event.key !== "Escape" || event.defaultPrevented || composing(event)) return;

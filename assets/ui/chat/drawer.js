@@ -4,6 +4,7 @@ import { chats } from "./chats.js";
 import { clickable, closesBeside, composing, el, fill, icon, say } from "../shared/dom.js";
 import { when } from "../shared/fields.js";
 import { plural } from "../shared/format.js";
+import { saveFile } from "../shared/save.js";
 
 const UNDO = 10_000;
 let box = null,
@@ -122,15 +123,11 @@ chat.openDrawer = () => {
 
 // ── export ──────────────────────────────────────────────────────────────────────────────────────────────────
 const save = (text, type, ending) => {
-  const address = URL.createObjectURL(new Blob([text], { type })),
-    name =
-      (chat.now.name || "chat")
-        .replace(/[^\p{L}\p{N}]+/gu, "-")
-        .replace(/^-+|-+$/g, "")
-        .slice(0, 60) || "chat";
-  const link = el("a", { href: address, download: `${name}.${ending}` });
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(address), 10_000);
+  const name = (chat.now.name || "chat")
+    .replace(/[^\p{L}\p{N}]+/gu, "-")
+    .replace(/^-+|-+$/g, "")
+    .slice(0, 60);
+  saveFile(text, type, `${name || "chat"}.${ending}`);
 };
 chat.asMarkdown = () => {
   const { now, turns } = chat,

@@ -122,7 +122,10 @@ chat.status = turn => {
   if (turn.state === "waiting" && !answer.error)
     return answer.reading
       ? drawReading(turn)
-      : box.replaceChildren(dots(), turn.place || "Waiting for the first token");
+      : box.replaceChildren(
+          dots(),
+          live && chat.place() ? `Waiting: place ${chat.place()} in the line` : "Waiting for the first token",
+        );
   box.classList.toggle("error", Boolean(answer.error));
   box.textContent = answer.error || (turn.state === "stopping" ? "Stopping…" : ending(answer));
 };

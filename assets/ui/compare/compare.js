@@ -5,42 +5,54 @@ import { colourKey, tokenSpan, tokensBox, watchTokens } from "../answer/tokens.j
 import { drawChart, plotAgain, saveFigure } from "../shared/charts.js";
 import { clickable, el, fill, heading, makeMeter, say } from "../shared/dom.js";
 import { table, td, th, when, whileVisible } from "../shared/fields.js";
-import { format, joined, plural, random, whole } from "../shared/format.js";
+import { format, joined, plural } from "../shared/format.js";
+import { makeJob } from "../shared/job.js";
 import { labels } from "../shared/labels.js";
+import { saveCsv } from "../shared/save.js";
 import { NO_ANSWER } from "../shared/server.js";
 import { load, save, saveFitting } from "../shared/storage.js";
-import { session, visitor } from "../shared/visitor.js";
+import { visitor } from "../shared/visitor.js";
 import { widgets } from "../shared/widgets.js";
 
-const board = { run: "", busy: false, last: null };
+const board = { last: null };
 export { board as compare };
-let trigger = () => {},
-  draw = () => {};
+let draw = () => {};
 
-board.request = values => {
-  Object.assign(board, { run: random(), busy: true, stopping: false });
-  setTimeout(() => draw({ state: "asked", done: 0, total: 0 }), 0);
-  return [session(), board.run, ...values.slice(2).map(whole)];
+board.show = state => draw(state);
+// Pressed below one prompt or many; the fields are Gradio's.
+board.start = event => {
+  if (job.busy) return;
+  job.start(event, {});
+  draw({ state: "asked", done: 0, total: 0 });
 };
-board.current = () => [session(), board.run];
-board.settled = () => {
-  if (board.busy && board.last?.state !== "done")
-    draw({ ...board.last, state: "error", error: `${NO_ANSWER} Run it again.` });
-  board.busy = false;
+const take = text => {
+  const s = JSON.parse(text);
+  draw(s.k === "error" ? { ...board.last, state: "error", error: s.text } : s);
+  if (s.done && ["done", "stopped"].includes(s.state)) board.keep(s);
 };
+const job = makeJob("compare", {
+  whole: true,
+  got: lines => lines.includes("\n") && take(lines.split("\n").at(-1)), // behind the head
+  ended: () => {
+    const failed = { ...board.last, state: "error", error: `${NO_ANSWER} Run it again.` };
+    draw(RUNNING.includes(board.last.state) ? failed : board.last);
+  },
+  drawn: () => draw(board.last),
+});
+const RUNNING = ["asked", "running"];
 // The last run that ended, kept in this browser alone. Where it is too long, its answers are left out, then its charts.
 board.keep = state => {
   const lanes = state.lanes.map(({ lines, ...one }) => one),
     at = new Date().toISOString();
-  const less = [{}, { lanes }, { lanes, charts: [] }];
+  const less = [{}, { csv: null }, { csv: null, lanes }, { csv: null, lanes, charts: [] }];
   saveFitting(
     "compared",
-    less.map(one => ({ ...state, ...one, run: "", kept: at })),
+    less.map(one => ({ ...state, ...one, kept: at })),
   );
 };
 board.forget = () => {
   save("compared", null);
-  if (!board.busy) draw({ state: "empty" });
+  if (!job.busy) draw({ state: "empty" });
 };
 const restore = () => {
   const kept = load("compared", null);
@@ -92,7 +104,7 @@ const pace = result => {
     side,
   } = paceOf(result) ?? {
     value: "its runs differ too much to tell:",
-    words: `${range(low, high)} as fast as without guessing`,
+    words: `${range(low, high)} the speed without guessing`,
     side: 0,
   };
   return el("span", { class: `pace ${["bad", "", "good"][side + 1]}` }, `${times} ${words}`);
@@ -265,7 +277,7 @@ const tableOf = s => {
 };
 
 widgets.compare = (host, context) => {
-  trigger = context.trigger;
+  job.trigger = context.trigger;
   const how =
       "Pick a prompt and press Run: the big model alone, then with the small one as it came, then with what it has learned here. All on one clock.",
     empty = el("div.nothing", el("h3", "Nothing is compared"), el("p", how));
@@ -273,18 +285,17 @@ widgets.compare = (host, context) => {
     voice = el("div.omni-offscreen", { "aria-live": "polite" });
   const meter = makeMeter("Comparisons done"),
     line = el("span.small", { role: "status" });
-  const stop = clickable("halt", "■ Stop", () => {
-    board.stopping = true;
-    stop.disabled = true;
-    trigger("halt");
-  });
+  const stop = clickable("halt", "■ Stop", () => job.stop());
+  const csv = clickable("link", "↓ All rows as CSV", () =>
+    saveCsv("omnidemo-compare", Object.keys(board.last.csv[0]), board.last.csv),
+  );
   const title = "This browser keeps the last run that ended; remove it";
   const remove = () => {
     board.forget();
     document.querySelector("#omni-compare-prompt textarea")?.focus({ preventScroll: true });
   };
   const clear = clickable("link", "Clear", remove, { title });
-  const progress = el("div.progress", { hidden: true }, meter.node, line, stop, clear),
+  const progress = el("div.progress", { hidden: true }, meter.node, line, stop, csv, clear),
     lanes = el("div.lanes"),
     ruler = el("div.ruler"),
     figures = el("div.results.omni-expert"),
@@ -307,26 +318,29 @@ widgets.compare = (host, context) => {
   };
   draw = s => {
     board.last = s;
-    const busy = s.state === "running" || s.state === "asked";
+    const busy = job.busy && RUNNING.includes(s.state);
     host.dataset.state = s.state;
     empty.hidden = s.state !== "empty";
     say(error, s.error);
     progress.hidden = s.state === "empty" || (s.state === "error" && !s.total);
     stop.hidden = !busy;
-    stop.disabled = Boolean(board.stopping);
+    stop.disabled = job.stopping;
     clear.hidden = busy;
+    csv.hidden = !s.csv?.length;
     for (const button of document.querySelectorAll("#omni-compare-run, #omni-compare-batch"))
       button.disabled = busy; // the engine makes one comparison at a time
     meter.set(s.total ? s.done / s.total : 0);
     const ends = { stopped: "stopped; what was measured stays", done: "done" };
     line.textContent =
       s.state === "asked"
-        ? "waiting for the engine…"
+        ? job.place
+          ? `waiting: place ${job.place} in the line`
+          : "begins…"
         : joined([
             s.kept && `Kept from ${when(s.kept)}, with ${s.target}${s.prompt ? `: “${s.prompt}”` : ""}`,
             `${s.done} of ${s.total} answers`,
             s.prompts > 1 ? `${s.prompts} prompts` : s.runs > 1 && `${s.runs} runs of each`,
-            board.stopping && busy ? "stopping" : ends[s.state],
+            job.stopping && busy ? "stopping" : ends[s.state],
           ]);
     longest = Math.max(0, ...(s.lanes ?? []).map(one => one.seconds || 0));
     const single = s.prompts === 1,
@@ -372,12 +386,8 @@ widgets.compare = (host, context) => {
   };
   return {
     update: value => {
-      const s = JSON.parse(value);
-      if (s.run && board.run && s.run !== board.run) return; // an older run's last words
-      if (s.state !== "running") board.busy = false;
-      if (s.state === "empty" && !board.run) return restore();
-      draw(s);
-      if (s.run === board.run && s.done && (s.state === "done" || s.state === "stopped")) board.keep(s);
+      if (job.busy) job.receive(value);
+      else if (!board.last) restore();
     },
   };
 };

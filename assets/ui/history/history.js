@@ -16,21 +16,19 @@ import {
   when,
   whileVisible,
 } from "../shared/fields.js";
-import { format, joined, plural } from "../shared/format.js";
+import { capital, format, joined, plural } from "../shared/format.js";
 import { linkTo } from "../shared/places.js";
-import { session, visitor } from "../shared/visitor.js";
+import { visitor } from "../shared/visitor.js";
 import { widgets } from "../shared/widgets.js";
 
 const page = {
   filters: { pair: "", method: "", session: "", answer: null },
   chosen: new Set(),
-  remove: null,
   key: "",
   last: null,
 };
 export { page as historyTab };
-page.request = values =>
-  [session(), { ...page.filters, remove: page.remove }, page.key].slice(0, values.length);
+page.asked = more => ({ asked: { ...page.filters, key: page.key, ...more } });
 
 // One answer that a link names.
 page.alone = answer => {
@@ -105,10 +103,13 @@ const FIGURES = [
 ];
 const short = session => session.replace("~visitor-", "").slice(0, 6); // a visitor's of a public app
 widgets.history = (host, { trigger }) => {
-  const poll = () => {
-    page.remove = null;
-    trigger("poll");
-  };
+  const poll = () => trigger("poll", page.asked());
+  const files = el(
+    "div.omni-files",
+    ["requests", "rounds"].map(csv =>
+      clickable("toggle", `↓ ${capital(csv)} as CSV`, () => trigger("export", page.asked({ csv }))),
+    ),
+  );
   const notice = el("p.small"),
     warning = el("p.alert", { role: "alert", hidden: true }),
     said = el("p.small", { role: "status" });
@@ -117,13 +118,11 @@ widgets.history = (host, { trigger }) => {
   const acts = el("div.acts"),
     box = el("div.rolls.tall");
   const empty = el("div.nothing", { hidden: true }, el("h3", "No answer is stored"), el("p"));
-  host.append(heading("History"), warning, filters, notice, acts, really.box, said, box, empty);
+  host.append(heading("History"), warning, filters, notice, acts, really.box, said, box, empty, files);
 
   const ask = (sentence, what) =>
     really.ask(sentence, () => {
-      page.remove = what;
-      page.key = "";
-      trigger("remove");
+      trigger("remove", page.asked({ remove: what }));
       page.chosen.clear();
     });
   const drawActs = () => {
@@ -288,7 +287,6 @@ widgets.history = (host, { trigger }) => {
   const update = value => {
     const s = (page.last = JSON.parse(value));
     page.key = s.key ?? "";
-    page.remove = null;
     const known = new Set(s.rows.map(row => row.id));
     for (const id of page.chosen) if (!known.has(id)) page.chosen.delete(id);
     say(warning, s.store.ok ? "" : s.store.message);

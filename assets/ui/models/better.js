@@ -9,16 +9,16 @@ const SAYS = {
   fetching: value =>
     `${value.title}, a better target, is being fetched: ${mb(value.done)} of ${mb(value.size)} MB${value.source ? ` from ${value.source}` : ""}.`,
   compiling: value => `${value.title} is here; its machine code is being compiled, about a minute, once.`,
-  ready: value => `${value.title} is ready: better answers, and slow enough to watch.`,
+  ready: value => `${value.title} is ready. Better answers, slow enough to watch.`,
   stopped: value => `${value.title} was stopped at ${mb(value.done)} of ${mb(value.size)} MB.`,
   failed: value => value.error,
-  changed: value => `Changed over to ${value.title}, for new pages, Compare and the endpoint, too.`,
+  changed: value => `Switched to ${value.title}, for new pages, Compare and the endpoint, too.`,
   slow: value =>
     `${value.slow_title} writes ${value.pace} tokens a second here. ${value.title} is smaller and faster.`,
 };
 const PRESS = {
   fetching: ["Stop", "stop"],
-  ready: ["Change over", "use"],
+  ready: ["Switch to it", "use"],
   stopped: ["Go on", "again"],
   failed: ["Try again", "again"],
   slow: ["Use it", "use"],

@@ -3,13 +3,11 @@ import { clickable, composing, el } from "../shared/dom.js";
 import { askedPanel } from "../shared/fields.js";
 import { widgets } from "../shared/widgets.js";
 
-export const models = { wanted: "", role: "target" };
-
 widgets.models = (host, { trigger }) => {
+  let wanted = "";
   const use = (name, role) => {
-    models.wanted = name;
-    models.role = role;
-    trigger("use");
+    wanted = name;
+    trigger("use", { asked: { name, role } });
   };
 
   const item = (row, value) => {
@@ -38,7 +36,7 @@ widgets.models = (host, { trigger }) => {
       autocomplete: "off",
       maxlength: 1000,
       placeholder: "~/models/name.gguf",
-      value: value.error ? models.wanted : "",
+      value: value.error ? wanted : "",
       onkeydown: event => event.key === "Enter" && !composing(event) && send("target"),
     });
     const send = role => use(name.value.trim(), role);

@@ -38,23 +38,21 @@ const details = info =>
       info.target_form &&
         `A pass of the target reads its weights ${form(info, "target")}${info.drafter_form ? `, one of the drafter ${form(info, "drafter")}` : ""}.`,
       info.target_arithmetic === "int8" &&
-        "Whole numbers of eight bits (int8) multiply the target's weights. With guessing the text is the same, bit for bit.",
+        "Runs in 8-bit integers (int8). With guessing the text is the same, bit for bit.",
     ],
     " ",
   );
 
 // Looks again and again whether there is news of what the page shows, and whether the server is there, which nothing else says.
 const PULSE = 2000;
-const watchServer = (gone, hear) => {
-  let missed = 0,
-    known;
+const watchServer = (server, gone, hear) => {
+  let missed = 0;
   const look = async () => {
     if (!document.hidden) {
       try {
-        const now = await news.look();
+        const changed = await news.look(server);
         missed = 0;
-        if (now !== known) hear();
-        known = now;
+        if (changed.length) hear(changed);
       } catch {
         missed += 1;
       }
@@ -65,7 +63,7 @@ const watchServer = (gone, hear) => {
   setTimeout(look, PULSE);
 };
 
-widgets.pair = (host, { trigger }) => {
+widgets.pair = (host, { trigger, server }) => {
   const dot = el("i.dot", { "aria-hidden": "true" }),
     line = el("span.words", { role: "status" }),
     share = el("span.small", { "aria-hidden": "true" });
@@ -129,13 +127,14 @@ widgets.pair = (host, { trigger }) => {
     chat.setPair(gone ? { ...state, stage: "gone" } : state);
   };
   watchServer(
+    server,
     now => {
       if (now === gone) return;
       gone = now;
       draw();
       if (!gone) trigger("retry"); // another server may have to load the pair first
     },
-    () => trigger("news"),
+    changed => trigger("news", { changed }),
   );
   return {
     update: value => {

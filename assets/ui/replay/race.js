@@ -108,7 +108,7 @@ const attempt = async (mode, turn, act, anew) => {
 };
 const runs = lane =>
   lane.runs > 1 ? `; the middle one of ${lane.runs} runs` : lane.runs === 1 ? "; one run" : "";
-const fast = "as fast as without guessing, in this run",
+const fast = "the speed without guessing, in this run",
   slower = `${fast}: guesses cost more time than they saved`,
   words = { faster: fast, slower, same: fast, leading: "with guessing" };
 const lead =
@@ -144,7 +144,7 @@ replay.views.race = async (turn, anew = false) => {
   if (measured.guessed && answer.speed?.speedup) {
     // both lanes of one measurement, whose figure stands beside the answer, where its passes agree
     const { low, high, first = 0, tokens } = answer.speed,
-      wild = `The runs differ too much to tell: ${range(low, high)} as fast as without guessing`,
+      wild = `The runs differ too much to tell: ${range(low, high)} the speed without guessing`,
       pace = howFast(answer.speed, answer.figures?.block_efficiency) ?? { value: "", words: wild, side: 0 },
       which = `Tokens ${first + 1} to ${first + tokens} of ${own.count}, so that it takes about 30 seconds.`,
       part =
@@ -162,7 +162,7 @@ replay.views.race = async (turn, anew = false) => {
       gain: 1 + pace.side,
       value: () => pace.value,
       notes: [
-        `Measured: this answer was written again with and without guessing, in turns, by what was known before it. These are other runs than the answer in the chat, so the colours may differ.${part}`,
+        `Measured: this answer was rewritten several times with and without guessing, in turns, using only what it knew then. These are other runs than the answer in the chat, so the colours may differ.${part}`,
         pace.value ? null : "The machine is busy. Try again later.",
         differ(two, answer),
         turn.cut,

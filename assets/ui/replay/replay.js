@@ -5,58 +5,35 @@ import { chat } from "../chat/chat.js";
 import { setSpeed } from "../chat/speeds.js";
 import { calm, clickable, closesBeside, el, fill, icon, picture } from "../shared/dom.js";
 import { format } from "../shared/format.js";
+import { makeJob, received } from "../shared/job.js";
 import { widgets } from "../shared/widgets.js";
 
 export const replay = { views: {} };
 
 // ── the server ──────────────────────────────────────────────────────────────────────────────────────────────
-// A question has a number, which its answer carries. The next one goes out when Gradio has fetched the one before.
-const open = new Map();
-let trigger = null,
-  leaving = null,
-  number = 0,
-  door = Promise.resolve();
-replay.take = () => {
-  const request = leaving?.request ?? null;
-  leaving?.fetched();
-  return [request];
-};
-const ask = (event, question, patience) =>
+let page = null;
+const ask = (question, patience) =>
   new Promise((resolve, reject) => {
-    const id = (number += 1);
-    const settle = value => {
+    if (!page) return reject(new Error("The page is not connected to the server. Try it again in a moment."));
+    const end = value => {
+      value?.k === "lanes" ? resolve(value) : reject(new Error(value?.text ?? "The server gave no answer."));
       clearTimeout(late);
-      open.delete(id);
-      value.error ? reject(new Error(value.error)) : resolve(value);
+      job.over();
     };
-    const late = setTimeout(() => settle({ error: "The server gave no answer." }), patience);
-    open.set(id, settle);
-    door = door.then(
-      () =>
-        new Promise(fetched => {
-          if (!trigger)
-            settle({ error: "The page is not connected to the server. Try it again in a moment." });
-          if (!open.has(id)) return fetched();
-          leaving = {
-            request: { ...question, id },
-            fetched: () => {
-              leaving = null;
-              fetched();
-            },
-          };
-          setTimeout(() => leaving?.request.id === id && leaving.fetched(), 3000); // Gradio never came for it
-          trigger(event);
-        }),
-    );
+    const job = makeJob("replay", {
+      got: lines => {
+        const last = JSON.parse(lines.split("\n").at(-1));
+        if (last.k !== "run") end(last);
+      },
+      ended: () => end(),
+    });
+    const late = setTimeout(end, patience);
+    job.trigger = page.trigger;
+    job.start("measure", question);
   });
 widgets.replay = (host, context) => {
-  trigger = context.trigger;
-  return {
-    update: value => {
-      const found = JSON.parse(value);
-      open.get(found.id)?.(found);
-    },
-  };
+  page = context;
+  return { update: value => received("replay", value) };
 };
 const context = turn => {
   const { user: message, system = "", answer } = turn;
@@ -78,7 +55,7 @@ const lanes = value => value.lanes.map(lane => ({ ...lane, rounds: roundsOf(read
 replay.plain = (turn, again = false) => {
   if (again) delete turn.beside?.plain;
   return once(turn, "plain", () =>
-    ask("measure", { kind: "plain", again, ...context(turn) }, 120_000).then(value => {
+    ask({ kind: "plain", again, ...context(turn) }, 120_000).then(value => {
       setSpeed(turn, value.speed, again);
       const [plain, guessed] = lanes(value);
       return { ...plain, guessed };
@@ -87,7 +64,7 @@ replay.plain = (turn, again = false) => {
 };
 // An input of a task by the line as it was before its first answer, and by the line of now.
 replay.former = asked =>
-  ask("measure", { kind: "former", ...asked }, 180_000).then(value => ({ ...value, lanes: lanes(value) }));
+  ask({ kind: "former", ...asked }, 180_000).then(value => ({ ...value, lanes: lanes(value) }));
 
 // ── the buttons below an answer ─────────────────────────────────────────────────────────────────────────────
 // The views: name, title, picture.
@@ -359,7 +336,8 @@ replay.open = (wanted, turn) => {
 };
 // An answer of the history: its recorded rounds come from the server.
 replay.recall = async request => {
-  const value = await ask("recall", { request }, 15_000);
+  const value = await page.server.recorded(request);
+  if (!value || value.error) throw new Error(value?.error ?? "The server gave no answer.");
   const answer = readAnswer(value.lines);
   Object.assign(answer, {
     end: { finish: value.finish_reason },

@@ -43,7 +43,7 @@ const proposed = round => {
     [
       forced && `The answer’s form leaves no choice about ${plural(forced, "token")}.`,
       match &&
-        `${plural(copied.length, "token")} ${copied.length === 1 ? "is" : "are"} copied: the newest ${match[0] === 1 ? "one stands" : `${match[0]} stand`} in ${where}, and it went on like this.`,
+        `${plural(copied.length, "token")} suggested from earlier text: the last ${match[0] === 1 ? "token" : `${match[0]} tokens`} occurred in ${where}, so it suggests what followed.`,
       own && `The small model guesses ${plural(own, "token")} ${copied.length + forced ? "more" : "ahead"}.`,
     ],
     " ",
@@ -68,7 +68,7 @@ const verdict = (round, word) => {
     return `${kept ? `The big model agrees with the first ${kept === 1 ? of(1) : of(kept, `${kept} `)}: kept. The ${ordinal(kept + 1)} is` : of(1, "The first ") + " is"} wrong: ${kept ? "it" : "the big model"} writes ${own} instead${unseen ? `, and what came after that is dropped` : ""}.`;
   if (unseen)
     return `${kept === 1 ? of(1, "One ") + " is" : of(kept, `${kept} `) + " are"} kept; the answer ends here, so the rest is dropped.`;
-  return `${kept === 1 ? of(1, "The ") + " is" : of(kept, kept === 2 ? "Both " : `All ${kept} `) + " are"} right: kept${round.wrote ? `, and the same step of the big model brings the next one, too: ${own}` : ""}.`;
+  return `${kept === 1 ? of(1, "The ") : of(kept, kept === 2 ? "Both " : `All ${kept} `)} right${round.wrote ? `, and the same step added the next word: ${own}` : ""}.`;
 };
 
 // Time of a token without guessing, by the measured runs of this answer; null where they tell nothing. What the answer's own plain rounds took is

@@ -1,5 +1,5 @@
 // Elements and drawings. Text always goes through textContent.
-import { format } from "./format.js";
+import { plural } from "./format.js";
 
 // What `el` and `fill` put into an element: nodes, texts, and lists of these; what is null, undefined or false is left out.
 const nodes = children =>
@@ -47,12 +47,11 @@ export const icon = (cls, label, path, act, title = label) =>
 export const hint = text => (text ? [svg("title", {}, text)] : []);
 // Whether a key belongs to an input method, such as the Enter that takes its proposal. Safari says so by the code alone.
 export const composing = event => event.isComposing || event.keyCode === 229;
-// How many steps of the big model wrote how many tokens.
-export const counted = (steps, tokens, of = " of the big model") => [
-  el("b", format(steps, "count")),
-  ` ${steps === 1 ? "step" : "steps"}${of} : `,
-  el("b", format(tokens, "count")),
-  ` ${tokens === 1 ? "token" : "tokens"}`,
+// How many tokens were written in how many steps of the big model.
+export const counted = (steps, tokens) => [
+  el("b", { title: "Tokens of the answer" }, plural(tokens, "token")),
+  " in ",
+  el("b", { title: "Steps of the big model" }, plural(steps, "step")),
 ];
 // A press beside a dialog closes it, but not the second of two presses that opened it.
 export const closesBeside = box =>

@@ -1,10 +1,9 @@
 // Who this browser is: an id that the server made, sent with each call as a header. Never in an address, never in a cookie.
-import { random } from "./format.js";
 import { load, save } from "./storage.js";
 
 const VISITOR = "X-OmniDemo-Visitor",
   OPERATOR = "X-OmniDemo-Operator";
-const OPERATORS = "#omni-ahead, #omni-import, #omni-line, #omni-lines, #omni-notice";
+const OPERATORS = "#omni-import, #omni-line, #omni-lines, #omni-notice";
 const style = document.head.appendChild(document.createElement("style"));
 // guest: one who may not change what concerns everybody
 export const visitor = {
@@ -17,10 +16,9 @@ export const visitor = {
     return this.public && !this.operator;
   },
 };
-const stranger = random(); // until the server has said who we are
 const watchers = [];
 let key = ""; // the operator's: in memory only
-export const session = () => visitor.name || stranger;
+export const session = () => visitor.name;
 // Called now, and whenever the server has said who we are.
 visitor.watch = watch => {
   watchers.push(watch);

@@ -3,14 +3,17 @@
 import { drawLearned } from "../answer/learned.js";
 import { guessed, newAnswer, readAnswer, readLines } from "../answer/records.js";
 import { colourKey, tokenSpan, tokensBox, watchTokens } from "../answer/tokens.js";
+import { chat } from "../chat/chat.js";
 import { replay } from "../replay/replay.js";
 import { drawChart, plotAgain } from "../shared/charts.js";
 import { calm, clickable, counted, el, fill, say } from "../shared/dom.js";
 import { field, makeQuestion, select, topicTitle, when, whileVisible } from "../shared/fields.js";
-import { format, joined, ordinal, plural, random, whole } from "../shared/format.js";
+import { format, joined, ordinal, plural, whole } from "../shared/format.js";
+import { makeJob } from "../shared/job.js";
+import { saveCsv } from "../shared/save.js";
 import { NO_ANSWER } from "../shared/server.js";
 import { load, save, saveFitting } from "../shared/storage.js";
-import { session, visitor } from "../shared/visitor.js";
+import { visitor } from "../shared/visitor.js";
 import { widgets } from "../shared/widgets.js";
 
 const TEN = 10,
@@ -19,15 +22,14 @@ const board = {
   chosen: "json",
   topic: "code", // what the drafter knows least of when it comes, of what it learns soon
   all: {}, // by task: {rows: [{row, lines}], next: inputs that were answered, pair: [target, drafter], system, lines, kept}
-  live: null, // the answer under way: {run, number, input, answer, seen, row, none}
+  live: null, // the answer under way: {number, input, answer, row, none}
   busy: false,
   stopping: false,
   left: 0,
   error: "",
 };
 export { board as task };
-let trigger = () => {},
-  draw = () => {},
+let draw = () => {},
   drawLive = () => {};
 // Each topic has rows of its own.
 const shelf = () => (board.chosen === "topic" ? `topic ${board.topic}` : board.chosen);
@@ -46,16 +48,6 @@ board.asked = () => {
     : { topic: board.topic };
   return { task: board.chosen, first: next, learn, keep, ...texts };
 };
-board.request = ([, , target, drafter]) => {
-  const one = now(),
-    pair = [target, drafter];
-  if (one.pair && one.pair.join() !== pair.join()) Object.assign(one, { rows: [], next: 0 }); // another target has learned nothing of this
-  one.pair = pair;
-  board.live.number = one.next + 1;
-  draw();
-  return [session(), board.live.run, target, drafter, board.asked()];
-};
-board.current = () => [session(), board.live?.run ?? ""];
 board.csv = () => now().rows.map(one => one.row);
 // The row that is written comes into view where the one before it was.
 const seen = node => {
@@ -66,8 +58,12 @@ const follow = node => node?.scrollIntoView({ block: "nearest", behavior: calm()
 const answerNext = () => {
   const before = document.querySelector(".task-rows > li:last-child"),
     goOn = board.left === TEN || !before || seen(before);
-  board.live = { run: random(), number: now().next + 1, input: "", answer: newAnswer(), seen: 0 };
-  trigger("run");
+  const one = now(),
+    pair = chat.picked;
+  if (one.pair && one.pair.join() !== pair.join()) Object.assign(one, { rows: [], next: 0 }); // another target has learned nothing of this
+  one.pair = pair;
+  board.live = { number: one.next + 1, input: "", answer: newAnswer() };
+  job.start("run", board.asked());
   draw();
   if (goOn) follow(document.querySelector(".task-rows > li:last-child"));
 };
@@ -79,8 +75,8 @@ const start = () => {
 const stop = () => {
   if (!board.busy || board.stopping) return;
   board.stopping = true;
+  job.stop();
   draw();
-  trigger("halt");
 };
 const begin = next => {
   Object.assign(now(), { rows: [], next, kept: "" });
@@ -92,26 +88,22 @@ const begin = next => {
 board.forgotten = () => !board.busy && begin(0);
 
 // ── what comes ──────────────────────────────────────────────────────────────────────────────────────────────
-const take = value => {
-  const live = board.live;
-  if (!live || !value.split("\n", 1)[0].includes(live.run)) return; // an older answer's last words
-  const others = [];
-  for (const raw of value.slice(live.seen).split("\n")) {
-    if (!raw) continue;
+const take = text => {
+  const { live } = board,
+    others = [];
+  for (const raw of text.split("\n")) {
     const line = JSON.parse(raw);
     if (line.k === "row") live.row = line;
     else if (line.k === "input") live.input = line.text;
     else if (line.k === "none") live.none = true;
     else others.push(raw);
   }
-  live.seen = value.length;
   readLines(live.answer, others.join("\n"));
   if (live.answer.error) board.error = live.answer.error;
   drawLive();
 };
-board.settled = () => {
-  const live = board.live;
-  if (!board.busy || !live) return;
+const settled = () => {
+  const { live } = board;
   const { k, ...row } = live.row ?? {};
   if (k) {
     const one = now();
@@ -134,6 +126,7 @@ board.settled = () => {
   Object.assign(board, { busy: false, stopping: false });
   draw();
 };
+const job = makeJob("task", { got: take, ended: settled, drawn: () => drawLive() });
 
 // ── what this browser keeps: of all tasks, or where that is too long, the texts of the one that is shown, or none ─
 const keep = () => {
@@ -260,7 +253,7 @@ const makeRow = (voice, place) => {
           " tokens a step",
           without != null && el("span.small", ` · nothing learned ${number(without)}`),
         ]
-      : counted(live.steps, live.tokens, "");
+      : counted(live.steps, live.tokens);
     const whose = row
       ? {
           forced: row.forced_tokens,
@@ -298,9 +291,9 @@ const owed = row => {
     fresh = row.fresh_drafter_tokens_per_round;
   if (empty == null || fresh == null) return "";
   const brought = without =>
-    `${now - without > SEEN ? "helped" : without - now > SEEN ? "cost some" : "changed next to nothing"} (without it ${number(without)})`;
+    `${now - without > SEEN ? "helped" : without - now > SEEN ? "lowered it slightly" : "changed next to nothing"} (${number(without)} without)`;
   const memory = row.memory_tokens ? brought(empty) : "was empty";
-  return `In answer ${row.number} the memory ${memory}; the small model’s learning ${brought(fresh)}.`;
+  return `In answer ${row.number} the memory ${memory}; training ${brought(fresh)}.`;
 };
 // Of the rows where a replay is known: along the upper edge and back along the lower one, in pieces; where learning has lost, there is no gap.
 const gap = (rows, below) => {
@@ -336,7 +329,7 @@ const filled = (template, rows) => {
 };
 
 widgets.task = (host, context) => {
-  trigger = context.trigger;
+  job.trigger = context.trigger;
   let config = null;
   const voice = el("div.omni-offscreen", { "aria-live": "polite" });
   const cards = el("fieldset.task-cards", el("legend.omni-offscreen", "The task"));
@@ -365,9 +358,11 @@ widgets.task = (host, context) => {
     edits += 1;
     say(wrong, "");
     clearTimeout(late);
-    late = setTimeout(() => trigger("check"), TYPED);
+    late = setTimeout(
+      () => context.trigger("check", { asked: { schema: schema.value, number: edits } }),
+      TYPED,
+    );
   };
-  board.typed = () => ({ schema: schema.value, number: edits });
   const checked = ({ number, said }) => number === edits && say(wrong, said);
   const file = el("input", {
     type: "file",
@@ -416,11 +411,12 @@ widgets.task = (host, context) => {
         visitor.guest
           ? "This deletes all that was learned from you here, also from chats."
           : "This deletes what was learned from this task: the answers to copy from, and the small model's versions.",
-        () => trigger("reset"),
+        () => context.trigger("reset", { asked: board.asked() }),
       ),
     ),
     really = makeQuestion("Forget?", "Forget it", "Keep it"),
     status = el("span.small", { role: "status" });
+  const csv = clickable("link", "↓ Rows as CSV", () => saveCsv("omnidemo-task", config.columns, board.csv()));
   const whose = el("p.small.whose");
   visitor.watch(() => {
     whose.textContent = visitor.guest
@@ -470,7 +466,7 @@ widgets.task = (host, context) => {
     cards,
     form,
     kind,
-    el("div.task-acts", go, halt, clear, anew, status),
+    el("div.task-acts", go, halt, clear, anew, csv, status),
     really.box,
     error,
     el("div.task-board", el("div.task-answers", list, colours, empty), side),
@@ -529,7 +525,9 @@ widgets.task = (host, context) => {
       return `reading the prompt: ${format(reading.read, "count")} of ${format(reading.total, "count")} tokens`;
     return input
       ? `the big model reads the prompt of answer ${number}`
-      : `answer ${number} waits for the engine`;
+      : job.place
+        ? `answer ${number} waits: place ${job.place} in the line`
+        : `answer ${number} begins`;
   };
   const drawCurve = () => {
     const done = now().rows.map(one => one.row),
@@ -583,6 +581,7 @@ widgets.task = (host, context) => {
     go.textContent = one.next ? `▶ The next ten, from ${one.next + 1}` : "▶ Run ten";
     halt.hidden = !busy;
     halt.disabled = board.stopping;
+    csv.hidden = !one.rows.length;
     clear.hidden = busy || !one.rows.length;
     anew.hidden = busy || !one.next || board.chosen === "topic"; // what the chat has learned, too, is reset in Adaptation
     if (busy) really.box.hidden = true;
@@ -611,7 +610,7 @@ widgets.task = (host, context) => {
   return {
     update: value => {
       if (value.startsWith('{"k":"schema"')) return checked(JSON.parse(value));
-      if (!value.startsWith('{"cards"')) return take(value);
+      if (!value.startsWith('{"cards"')) return job.receive(value);
       config = JSON.parse(value);
       if (!config.cards.some(one => one.name === board.chosen)) board.chosen = config.cards[0].name;
       const card = ({ name: value, title, sentence }) => {

@@ -159,9 +159,20 @@ class GenerationConfig(BaseModel):
         "Above 1, tokens of the text so far get less probable; 1 is off.", 0.05, EVERYWHERE,
     )] = None
     penalty_scope: Literal["text", "answer"] | None = None
-    draft_policy: Annotated[Policy, Option(shown="history")] = "fixed"
-    draft_length: Annotated[DraftLength, Option("Drafter tokens per round", shown="command history")] = 4
-    longest_draft: Annotated[LongestDraft, Option(shown="history")] = 14
+    draft_policy: Annotated[Policy, Option(
+        "Which rule says how far to guess", "How far to guess ahead",
+        "A guess costs time. “What pays for itself” makes no guess that costs more than it saves.",
+        shown="page history",
+    )] = "fixed"
+    draft_length: Annotated[DraftLength, Option(
+        "Drafter tokens per round", "Draft length",
+        "Guesses of the small model in each round of “a fixed number of tokens”; 0 makes none.", 1,
+        shown="command page history",
+    )] = 4
+    longest_draft: Annotated[LongestDraft, Option(
+        "Most drafter tokens per round", "Longest draft",
+        "Most guesses of the small model in a round of the other rules.", 1, shown="page history",
+    )] = 14
     confidence: Annotated[Confidence, Option(shown="history")] = 0.4
     gamma: Annotated[Gamma, Option(shown="history")] = 0.7
     domain: str = Field("default", max_length=1000)
@@ -182,7 +193,9 @@ class GenerationConfig(BaseModel):
     reuse: bool = True
     recall: bool = False
     copying: Annotated[bool, Option(
-        "Whether drafts may also be copied from the text", shown="command own mcp history",
+        "Whether drafts may also be copied from the text", "Copy, too",
+        "What stands in the chat or in an earlier answer is proposed again where the text goes on alike.",
+        shown="command own mcp page history",
     )] = True
     remember: bool = True
     form: Annotated[str, AfterValidator(check_form)] | None = None

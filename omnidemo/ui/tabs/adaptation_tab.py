@@ -7,7 +7,6 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +18,10 @@ from omnidemo.core.private_folders import without_folders
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.ui import downloads
 from omnidemo.ui.adaptation_data import View, page_json
+from omnidemo.ui.errors import asked_of
 from omnidemo.ui.shell import EXPERT, PRIVATE, QUIET, Shell, script, widget
-from omnidemo.ui.tabs import settings_panel
-from omnidemo.ui.tabs.trainer_panel import trainer_json, wire_buttons
+from omnidemo.ui.tabs.chat_controls import line_names
+from omnidemo.ui.tabs.trainer_panel import trainer_json
 
 
 def read_view(target: str, drafter: str, asked: Any) -> View:
@@ -55,7 +55,7 @@ class Page:
                 for one in store.adapters(view.target, view.drafter, domain=view.line)
             ],
             services.on_disk(view.target, view.drafter, view.line),
-            settings_panel.line_names(services, view.target, view.drafter),
+            line_names(services, view.target, view.drafter),
         ]
         key = hashlib.sha1(json.dumps(newest, default=str).encode()).hexdigest()
         if key == view.seen and note is None:
@@ -63,10 +63,10 @@ class Page:
         live = int(json.loads(trainer)["version"])
         return page_json(services, view, live, key, note or ""), trainer
 
-    def after(self, act: Callable[[View], Any], target: str, drafter: str, asked: Any) -> Any:
+    def after(self, act: Callable[[View], Any], view: View) -> Any:
         """Do `act` to what the browser looks at and show what came of it; what it refuses is said on the
         page."""
-        view, note = read_view(target, drafter, asked), ""
+        note = ""
         try:
             act(view)
         except (RuntimeError, ValueError, OSError) as refused:
@@ -89,40 +89,47 @@ def build(services: PublicServices, shell: Shell) -> None:
         with gr.Column(scale=3, min_width=300):
             widget("lines", elem_classes=EXPERT)
             trainer = widget("trainer", events=("pause", "resume", "reset"))
-    view, outputs = [shell.target, shell.drafter, gr.JSON(visible=False)], [page, trainer]
-    know: dict[str, Any] = {"js": script("(...values) => page.adaptation.request(...values)")}
+    pair, outputs = [shell.target, shell.drafter], [page, trainer]
 
-    def poll(*given: Any) -> Any:
-        return page_of.show(read_view(*given))
+    def poll(event: gr.EventData, target: str, drafter: str) -> Any:
+        return page_of.show(read_view(target, drafter, asked_of(event)))
+
+    def doing(act: Callable[[View], Any]) -> Callable[..., Any]:
+        def done(event: gr.EventData, target: str, drafter: str) -> Any:
+            return page_of.after(act, read_view(target, drafter, asked_of(event)))
+
+        return done
 
     def back(view: View) -> None:
         services.activate(view.target, view.drafter, view.version, domain=view.line)
 
-    def press(act: Any, *given: Any) -> Any:
-        return page_of.after(lambda view: act(view.target, view.drafter, domain=view.line), *given)
+    def press(act: Any) -> Callable[..., Any]:
+        return doing(lambda view: act(view.target, view.drafter, domain=view.line))
 
-    def make(*given: Any) -> Path:
-        return export_file(services, read_view(*given))
+    def make(asked: Any, target: str, drafter: str) -> Path:
+        return export_file(services, read_view(target, drafter, asked))
 
-    def take(file: str | None, *given: Any) -> Any:
+    def take(file: str | None, target: str, drafter: str, line: str) -> Any:
         def add(view: View) -> None:
             if not file:
                 raise ValueError("No file arrived. Choose the zip of an adapter and upload it again.")
             got = services.import_adapter(view.target, view.drafter, view.line, Path(file))
             gr.Info(f"Imported as v{got} of the line {view.line}; it drafts from now on.")
 
-        return page_of.after(add, *given)
+        return page_of.after(add, read_view(target, drafter, {"line": line or "default"}))
 
-    page.poll(poll, view, outputs, api_name="adaptation_state", **know, **QUIET)
-    page.rollback(
-        partial(page_of.after, back), view, outputs, api_name="adaptation_rollback", **know, **QUIET
-    )
-    wire_buttons(services, trainer, press, view, outputs, **know)
-    downloads.download(page.export, "adapter", make, view, **know)
+    page.poll(poll, pair, outputs, api_name="adaptation_state", **QUIET)
+    page.rollback(doing(back), pair, outputs, api_name="adaptation_rollback", **QUIET)
+    for name, act in (("pause", services.pause), ("resume", services.resume), ("reset", services.reset)):
+        getattr(trainer, name)(press(act), pair, outputs, api_name=f"trainer_{name}", **QUIET)
+    downloads.download(page.export, "adapter", make, pair)
     # By default Gradio drops, without a word, a file that is chosen before the one before it is in.
     one_by_one: dict[str, Any] = {"concurrency_limit": 1, "trigger_mode": "multiple"}
-    js = script("(file, ...values) => [file, ...page.adaptation.request(...values)]")
-    upload.upload(take, [upload, *view], outputs, js=js, api_name="import_adapter", **one_by_one, **PRIVATE)
+    js = script("(file, target, drafter) => [file, target, drafter, page.adaptation.line]")
+    line = gr.Textbox("default", visible=False)
+    upload.upload(
+        take, [upload, *pair, line], outputs, js=js, api_name="import_adapter", **one_by_one, **PRIVATE
+    )
 
 
 def export_file(services: PublicServices, view: View) -> Path:

@@ -39,7 +39,8 @@ def state(services: PublicServices, target: str) -> str:
 def build_better(services: PublicServices, shell: Shell) -> None:
     """The widget; it is hidden where there is nothing to say."""
     line = widget("better", events=("use", "stop", "again"))
-    show, seen = shell.keep(line, partial(state, services), [shell.target], "better")
+    show = partial(state, services)
+    shell.keep(line, show, [shell.target], "better")
 
     def use(target: str) -> Any:
         """The pickers with the target that the line offers, which new pages and the endpoint have, too."""
@@ -52,16 +53,16 @@ def build_better(services: PublicServices, shell: Shell) -> None:
         names = zip(("target", "drafter"), services.change_over(offered), strict=True)
         return tuple(choose(services, role, name) for role, name in names)
 
-    def stop(target: str, before: str) -> Any:
+    def stop(target: str) -> str:
         if (better := services.better()) is not None:
             better.stop()
-        return show(target, before)
+        return show(target)
 
-    def again(target: str, before: str) -> Any:
+    def again(target: str) -> str:
         if (better := services.better()) is not None:
             better.start()
-        return show(target, before)
+        return show(target)
 
     line.use(use, [shell.target], [shell.target, shell.drafter], api_name="use_better", **QUIET)
     for event, call, name in ((line.stop, stop, "stop_better"), (line.again, again, "fetch_better")):
-        event(call, [shell.target, seen], [line, seen], api_name=name, **QUIET)
+        event(call, [shell.target], [line], api_name=name, **QUIET)

@@ -7,11 +7,13 @@ from collections.abc import Iterable
 from typing import Any, get_args
 
 import gradio as gr
+from annotated_types import Ge
 
 from omnidemo.core.config import SAMPLING, GenerationConfig, option_named, option_of, shown_by
+from omnidemo.core.config.answer_options import POLICIES
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.ui import text
-from omnidemo.ui.shell import EXPERT, PRIVATE, longest_answer, script, widget
+from omnidemo.ui.shell import EXPERT, PRIVATE, if_loaded, longest_answer, script, widget
 
 # Options of an answer that have no place of their own on the page: they come under Advanced.
 MORE = tuple(name for name in shown_by("page") if name not in (*SAMPLING, "max_new_tokens", "seed", "learn"))
@@ -24,14 +26,26 @@ def control(name: str, table: type[GenerationConfig] = GenerationConfig) -> Any:
     words: dict[str, Any] = {"label": option.label, "info": option.hint}
     if field.annotation is bool:
         return gr.Checkbox(field.default, **words)
+    if name == "draft_policy":
+        policies = [(title, policy) for policy, (title, _) in POLICIES.items()]
+        return gr.Dropdown([("by the switch", ""), *policies], value="", filterable=False, **words)
     if choices := get_args(field.annotation):
         return gr.Dropdown([str(choice) for choice in choices], value=field.default, **words)
+    if limits := {type(one).__name__: one for one in field.metadata}.get("Le"):
+        least = next(one.ge for one in field.metadata if isinstance(one, Ge))
+        return gr.Slider(least, limits.le, field.default, step=option.step, **words)
     return gr.Number(field.default, step=option.step, **words)
 
 
 def line_choices(names: Iterable[str]) -> list[tuple[str, str]]:
     """The entries of the picker of the topic memory, as the page calls an adapter line."""
     return [(text.LINES.get(name, name), name) for name in [text.AUTO_LINE, *names]]
+
+
+def line_names(services: PublicServices, target: str, drafter: str) -> list[str]:
+    """The topic lines of a pair, `default` first; only that one while the pair is not loaded."""
+    lines = if_loaded(services.lines, target, drafter, otherwise=())
+    return list(dict.fromkeys(["default", *(line.domain for line in lines)]))
 
 
 def method_and_line(services: PublicServices) -> dict[str, Any]:
@@ -75,20 +89,28 @@ def privacy_switches(services: PublicServices) -> dict[str, Any]:
     return {"learn": learn, "keep": keep}
 
 
-def advanced_fields(services: PublicServices) -> tuple[gr.HTML, dict[str, Any]]:
-    """The folded settings: the draft policy, which is everybody's, and by their names `max_new_tokens`,
-    `seed` and the options of MORE."""
+def advanced_fields(services: PublicServices) -> tuple[list[Any], dict[str, Any]]:
+    """The folded settings of an answer, by their names. The numbers of a target's manner come first: a
+    sentence on where they come from, and a field for each, which is empty for the model's own."""
     settings = services.settings
     with gr.Accordion("Advanced", open=False, elem_id="omni-advanced", elem_classes=EXPERT):
+        manner: list[Any] = [gr.Markdown(elem_classes="omni-manner")]
+        with gr.Row(elem_classes="omni-tight"):
+            # A gr.Number turns "empty" into 0 as soon as it is shown.
+            manner += [
+                gr.Textbox("", label=label, info=hint, max_lines=1, min_width=120)
+                for label, hint, _ in text.MANNER.values()
+            ]
         option = option_named("max_new_tokens")
         most = gr.Slider(
             1, longest_answer(settings), settings.max_new_tokens, step=1, label=option.label, info=option.hint
         )
         option = option_named("seed")
-        # A gr.Number turns "empty" into 0 as soon as it is shown.
         seed = gr.Textbox(
             "", label=option.label, placeholder="a new one each time", max_lines=1, info=option.hint
         )
         more = {name: control(name) for name in MORE}
-        steering = widget("ahead", events=("adjust",))
-    return steering, {"max_new_tokens": most, "seed": seed, **more}
+    more["draft_length"].value, more["longest_draft"].value = settings.draft_length, settings.longest_draft
+    more["copying"].value = settings.copying
+    sampling = dict(zip(SAMPLING, manner[1:], strict=True))
+    return manner, {**sampling, "max_new_tokens": most, "seed": seed, **more}

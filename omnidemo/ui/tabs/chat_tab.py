@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -23,14 +24,13 @@ from omnidemo.ui import answer_lines, text
 from omnidemo.ui.answer_lines import UPDATE_SECONDS
 from omnidemo.ui.chat_request import ChatRequest, conversation, in_manner, read_line, read_options, with_help
 from omnidemo.ui.drafts_ahead import with_drafts
-from omnidemo.ui.errors import ENGINE, report
+from omnidemo.ui.job import wire
 from omnidemo.ui.markdown_tree import LiveMarkdown
-from omnidemo.ui.running_answers import Running
-from omnidemo.ui.shell import EXPERT, PRIVATE, Shell, if_loaded, load_ready, longest_answer, script, widget
-from omnidemo.ui.tabs import settings_panel
+from omnidemo.ui.shell import AS_IT_IS, PRIVATE, Kept, Shell, if_loaded, load_ready, longest_answer, widget
 from omnidemo.ui.tabs.chat_controls import (
     advanced_fields,
     line_choices,
+    line_names,
     method_and_line,
     privacy_switches,
 )
@@ -50,7 +50,7 @@ def provenance(services: PublicServices, session: str) -> Callable[[Generation],
 
 
 def stream(
-    answer: Iterator[Part | list[str]],
+    parts: Iterator[Part | list[str]],
     started: float,
     about: Callable[[Generation], Mapping[str, str]] = lambda _: {},
 ) -> Iterator[str]:
@@ -60,7 +60,7 @@ def stream(
     markdown = LiveMarkdown()
     first, value, shown_at, ended = None, "", 0.0, False
     reads, told, drafts = None, False, False
-    for item in answer:
+    for item in parts:
         now = time.perf_counter()
         if isinstance(item, Reading):
             reads = now if reads is None else reads
@@ -100,65 +100,54 @@ def stream(
         yield value + json_line("error", text="The answer ended without its figures. Send the message again.")
 
 
-def _chat(services: PublicServices, running: Running) -> Any:
-    def chat(question: dict[str, Any] | None) -> Iterator[str]:
-        """Answer a question (`ui/chat_request.py: ChatRequest`) by a stream of JSON lines
-        (`ui/answer_lines.py`); the last one holds the text and the figures."""
-        yield from _answer(services, running, ChatRequest.of(question))
-
-    return chat
-
-
-def _answer(services: PublicServices, running: Running, question: ChatRequest) -> Iterator[str]:
-    """The JSON lines of an answer."""
+def answer(services: PublicServices, question: ChatRequest, cancel: threading.Event) -> Iterator[str]:
+    """The JSON lines of an answer (`ui/answer_lines.py`); the last one holds the text and the figures."""
     settings = services.settings
-    session, run = question.session or f"api-{secrets.token_hex(8)}", question.run or secrets.token_hex(8)
     pair = {
         "target": question.target or settings.target,
         "drafter": question.drafter or settings.drafter,
     }
     pair_and_name = pair | {"name": title_of(pair["target"])}
-    head, last = json_line("run", run=run, **pair_and_name), ""
+    if not question.message.strip():
+        raise Refused("The message is empty. Type a question first.")
+    if why := text.foreign(question.message, pair["target"]):
+        raise Refused(why)
+    options = read_options(services, question.options, longest_answer(settings))
+    load_ready(services, **pair, again="Send again when it is ready.")
+    options |= in_manner(services, **pair, options=options)
+    numbers = {name: options[name] for name in SAMPLING}
+    head = json_line("run", method=options["method"], **pair_and_name, **numbers)
+    yield head
+    session = services.session or f"api-{secrets.token_hex(8)}"
+    begin = partial(
+        services.chat,
+        session=session,
+        messages=conversation(question.history, question.message, question.system),
+        cancel=cancel,
+        domain=read_line(question.line),
+        learn=question.learn and settings.training != "off",
+        keep=question.keep,
+        **{"draft_policy": settings.policy(question.likely), **pair, **options},
+    )
+    parts = with_drafts(lambda told: begin(on_draft=told)) if question.ahead else begin()
     try:
-        if not question.message.strip():
-            raise Refused("The message is empty. Type a question first.")
-        if why := text.foreign(question.message, pair["target"]):
-            raise Refused(why)
-        options = read_options(services, question.options, longest_answer(settings))
-        load_ready(services, **pair, again="Send again when it is ready.")
-        options |= in_manner(services, **pair, options=options)
-        numbers = {name: options[name] for name in SAMPLING}
-        head = json_line("run", run=run, method=options["method"], **pair_and_name, **numbers)
-        yield head
-        begin = partial(
-            services.chat,
-            session=session,
-            messages=conversation(question.history, question.message, question.system),
-            cancel=running.start(session, run),
-            domain=read_line(question.line),
-            learn=question.learn and settings.training != "off",
-            keep=question.keep,
-            draft_policy=settings.policy(question.likely),
-            **pair,
-            **options,
-        )
-        answer = with_drafts(lambda told: begin(on_draft=told)) if question.ahead else begin()
-        for last in stream(answer, time.perf_counter(), provenance(services, session)):
-            yield head + last
-    except Refused as refused:  # nothing is wrong, so nothing is logged
-        yield head + last + json_line("error", text=str(refused))
-    except Exception as error:  # any cause: the page says it and lives on
-        yield head + last + json_line("error", text=with_help(report(error, "an answer"), question.system))
-    finally:
-        running.finish(session, run)
+        for lines in stream(parts, time.perf_counter(), provenance(services, session)):
+            yield head + lines
+    except (RuntimeError, ValueError) as error:
+        raise with_help(error, question.system) from None
 
 
 def _shown_manner(services: PublicServices, target: str, drafter: str) -> str:
-    """The manner of a target for the page; without numbers while it is not ready."""
+    """The manner of a target for the page: a sentence, and its numbers; while it is not ready, none."""
     manner = if_loaded(services.manner, target, drafter, otherwise=None)
-    return json.dumps(
-        {"target": target, "own": manner and manner.options, "source": text.manner(manner) if manner else ""}
-    )
+    source = text.manner(manner) if manner else "Shown as soon as the model is ready."
+    return json.dumps([source, *(manner.options.values() if manner else [""] * len(SAMPLING))])
+
+
+def _placeholders(shown: str) -> list[Any]:
+    """The components that show a manner: its own numbers stand where nothing was written."""
+    source, *own = json.loads(shown)
+    return [source, *(gr.Textbox(placeholder=number if number == "" else f"{number:g}") for number in own)]
 
 
 def _speeds(services: PublicServices, keys: str) -> str:
@@ -195,11 +184,10 @@ def _keep_notices(services: PublicServices, shell: Shell, notice: gr.HTML) -> No
 
 def build(services: PublicServices, shell: Shell) -> None:
     """Everything inside the Chat tab."""
-    running = Running()
     settings = method_and_line(services)
     with gr.Row(elem_id="omni-chat-row", equal_height=False):
         with gr.Column(scale=7, min_width=320, elem_id="omni-main"):
-            page = widget("chat", events=("ask", "halt"))
+            page = widget("chat", events=("run", "halt"))
             prompts = widget("prompts", visible="hidden")
             notice = widget("notice")
             privacy = privacy_switches(services)
@@ -207,8 +195,7 @@ def build(services: PublicServices, shell: Shell) -> None:
             widget("answer")
             shell.likely.render()
             speeds, keys = widget("speeds", visible="hidden"), gr.Textbox(visible=False, label="answers")
-            manner = widget("manner", elem_classes=EXPERT)
-            steering, advanced = advanced_fields(services)
+            manner, advanced = advanced_fields(services)
     fields = {
         "target": shell.target,
         "drafter": shell.drafter,
@@ -217,30 +204,22 @@ def build(services: PublicServices, shell: Shell) -> None:
         **privacy,
         "likely": shell.likely,
     }
-    question, run = gr.JSON(visible=False, label="question"), gr.Textbox(visible=False, label="run")
-    js = script(f"(...values) => [page.chat.question({json.dumps([*fields])}, values)]")
-    page.ask(None, [*fields.values()], [question], js=js, trigger_mode="multiple", **PRIVATE).then(
-        _chat(services, running),
-        [question],
-        [page],
-        api_name="chat",
-        concurrency_id=ENGINE,
-        concurrency_limit=1,
-        # the browser lets one through at a time; one that got lost must not block the next
-        trigger_mode="multiple",
-        show_progress="minimal",  # hidden by our css; the browser reads the queue position from it
-    ).then(None, [page], None, js=script("(value) => { page.chat.settled(value); return []; }"), **PRIVATE)
 
-    running.stopped_by(page.halt, [shell.session, run], script("() => page.chat.current()"), "stop")
-    settings_panel.steer(services, shell, steering, "chat")
+    def work(asked: Mapping[str, Any], cancel: threading.Event, *values: Any) -> Iterator[str]:
+        return answer(services, ChatRequest.of(asked, dict(zip(fields, values, strict=True))), cancel)
+
+    wire(services, page, "run", work, [*fields.values()], "chat")
     shell.keep(prompts, lambda target: json.dumps(services.examples(target)), [shell.target], "prompts")
-    js = "(keys, seen) => [page.speeds.keys(), seen]"
+    js = "() => [page.speeds.keys()]"
     shell.keep(speeds, lambda keys: _speeds(services, keys), [keys], "speeds", js=js)
     _keep_notices(services, shell, notice)
-    shell.keep(manner, lambda *pair: _shown_manner(services, *pair), [shell.target, shell.drafter], "manner")
+    pair, shown = [shell.target, shell.drafter], partial(_shown_manner, services)
+    shell.kept.append(Kept("manner", shown, pair, manner, _placeholders, AS_IT_IS))
+    # what was written holds until another target is chosen
+    shell.target.change(None, None, manner[1:], js=f"() => {json.dumps([''] * len(SAMPLING))}", **PRIVATE)
     shell.keep(
         settings["line"],
-        lambda target, drafter: json.dumps(settings_panel.line_names(services, target, drafter)),
+        lambda target, drafter: json.dumps(line_names(services, target, drafter)),
         [shell.target, shell.drafter],
         "line_names",
         draw=lambda names: gr.Dropdown(choices=line_choices(json.loads(names))),

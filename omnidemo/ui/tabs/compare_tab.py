@@ -4,10 +4,9 @@ in one table."""
 from __future__ import annotations
 
 import secrets
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import gradio as gr
@@ -17,11 +16,11 @@ from omnidemo.serving.comparison import FRESH, TODAY, Asked, turns_of
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.quotas import Refused
 from omnidemo.serving.services import MethodInfo
-from omnidemo.ui import downloads, text
-from omnidemo.ui.comparison_tables import MOST_PROMPTS, ComparisonView, read_batch, write_csv
+from omnidemo.ui import text
+from omnidemo.ui.comparison_tables import MOST_PROMPTS, ComparisonView, read_batch
 from omnidemo.ui.downloads import for_browser
-from omnidemo.ui.errors import ENGINE, report
-from omnidemo.ui.running_answers import Running
+from omnidemo.ui.errors import report
+from omnidemo.ui.job import wire
 from omnidemo.ui.shell import EXPERT, PRIVATE, QUIET, Shell, load_ready, script, widget
 
 # In this order from the top: what a newcomer wants to see is ticked at first.
@@ -30,31 +29,23 @@ NO_FILE = "There is no file: none was chosen, or it was refused. Choose one, or 
 BATCH_SECONDS = 0.25  # at most this often to the browser while a batch runs
 
 
-def _run(
+def run(
     services: PublicServices,
-    running: Running,
-    session: str,
-    run_id: str,
+    read: Callable[[], Sequence[Asked]],
+    cancel: threading.Event,
     target: str,
     drafter: str,
-    read: Callable[[], Sequence[Asked]],
     methods: Sequence[str],
     temperature: float,
     length: float,
     most: float,
     seed: float | None,
     likely: bool = False,
-) -> Iterator[tuple[Any, Any]]:
-    """Yields (widget value, rows for the CSV); the rows come once, at the end, also after a stop or an
+) -> Iterator[str]:
+    """The states of a comparison, each a line; the last one has the rows of the CSV, also after a stop or an
     error."""
-    session, run_id = session or f"api-{secrets.token_hex(8)}", run_id or secrets.token_hex(8)
-    try:
-        prompts = read()
-        chosen, left_out = _chosen(services, target, drafter, prompts, methods)
-    except Refused as why:
-        # with the run: the browser is told nothing of a value that is the one before
-        yield for_browser({"state": "error", "error": str(why), "run": run_id}), gr.skip()
-        return
+    prompts = read()
+    chosen, left_out = _chosen(services, target, drafter, prompts, methods)
     options: dict[str, Any] = {
         "max_new_tokens": int(most),
         "temperature": float(temperature),
@@ -65,9 +56,8 @@ def _run(
     options["draft_policy"] = services.settings.policy(bool(likely))
     # the length, or the rule that finds it
     common["draft_length"] = options["draft_length"] or options["draft_policy"]
-    view = ComparisonView(services, run_id, prompts, chosen, common)
-    yield view.json("running"), []
-    cancel = running.start(session, run_id)
+    view = ComparisonView(services, secrets.token_hex(8), prompts, chosen, common)
+    yield view.json("running")
     end, error, shown_at = "done", "", 0.0
     try:
         asked: dict[str, Any] = {
@@ -81,13 +71,11 @@ def _run(
             view.add(comparison)
             if view.single or time.monotonic() - shown_at >= BATCH_SECONDS:
                 shown_at = time.monotonic()
-                yield view.json("running"), gr.skip()
+                yield view.json("running")
         end = "stopped" if cancel.is_set() else "done"
     except Exception as caught:  # any cause: what was measured stays, the page says why it ended
         end, error = "error", report(caught, "a comparison")
-    finally:
-        running.finish(session, run_id)
-    yield view.json(end, error or left_out), view.csv
+    yield view.json(end, error or left_out, csv=view.csv)
 
 
 def _chosen(
@@ -188,20 +176,18 @@ def build(services: PublicServices, shell: Shell) -> None:
             prompt, chips, first, batch, second = _prompts(services, shell)
         with gr.Column(scale=5, min_width=320, elem_classes=EXPERT):
             settings = [*_settings(services), shell.likely]
-    panel = widget("compare", for_browser({"state": "empty"}), events=("halt",))
-    rows = gr.State([])
+    panel = widget("compare", for_browser({"state": "empty"}), events=("one", "many", "halt"))
     chips.pick(None, None, [prompt], js=script("() => page.compare.picked()"), **PRIVATE)
-    running, run_id = Running(), gr.Textbox(visible=False, label="run")
-    run = partial(_run, services, running)
+    pair = [shell.target, shell.drafter]
 
-    def compare(
-        session: str, run_id: str, target: str, drafter: str, prompt: str, *more: Any
-    ) -> Iterator[Any]:
-        yield from run(session, run_id, target, drafter, lambda: [prompt or ""], *more)
+    def one(
+        asked: Any, cancel: threading.Event, target: str, drafter: str, prompt: str, *more: Any
+    ) -> Iterator[str]:
+        return run(services, lambda: [prompt or ""], cancel, target, drafter, *more)
 
-    def compare_batch(
-        session: str,
-        run_id: str,
+    def many(
+        asked: Any,
+        cancel: threading.Event,
         target: str,
         drafter: str,
         source: str,
@@ -209,7 +195,7 @@ def build(services: PublicServices, shell: Shell) -> None:
         count: float,
         file: str | None,
         *more: Any,
-    ) -> Iterator[Any]:
+    ) -> Iterator[str]:
         def read() -> Sequence[Asked]:
             if source != "file":
                 return services.sample_prompts(topic, min(MOST_PROMPTS, int(count or 1)))
@@ -217,25 +203,11 @@ def build(services: PublicServices, shell: Shell) -> None:
                 raise Refused(NO_FILE)
             return read_batch(file)
 
-        yield from run(session, run_id, target, drafter, read, *more)
+        return run(services, read, cancel, target, drafter, *more)
 
-    engine: dict[str, Any] = {"concurrency_id": ENGINE, "concurrency_limit": 1, "show_progress": "hidden"}
-    settled = {"fn": None, "js": script("() => { page.compare.settled(); return []; }"), **PRIVATE}
-    common = [shell.session, run_id, shell.target, shell.drafter]
-    js = script("(...values) => page.compare.request(values)")
-    for button, act, given in ((first, compare, [prompt]), (second, compare_batch, [*batch])):
-        started = button.click(
-            act, [*common, *given, *settings], [panel, rows], js=js, api_name=act.__name__, **engine
+    running = wire(services, panel, "one", one, [*pair, prompt, *settings], "compare")
+    wire(services, panel, "many", many, [*pair, *batch, *settings], "compare_batch", running)
+    for button, name in ((first, "one"), (second, "many")):
+        button.click(
+            None, None, None, js=script(f"() => {{ page.compare.start('{name}'); return []; }}"), **PRIVATE
         )
-        started.then(**settled)
-        started.failure(**settled)  # refused before it began
-    running.stopped_by(panel.halt, common[:2], script("() => page.compare.current()"), "stop_compare")
-
-    def make(measured: list[dict[str, Any]]) -> Path | None:
-        path = downloads.temporary("omnidemo-compare.csv", services.own)
-        return write_csv(path, measured) if measured else None
-
-    with gr.Row(elem_classes="omni-files"):
-        press = gr.Button("↓ All rows as CSV", size="sm").click
-        none = "There are no rows since the page was loaded. They come when a run ends or is stopped."
-        downloads.download(press, "compare_csv", make, [rows], empty=none)

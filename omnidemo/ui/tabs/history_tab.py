@@ -20,7 +20,8 @@ from omnidemo.storage.recorded_rounds import finite
 from omnidemo.storage.visitors import is_public
 from omnidemo.ui import downloads
 from omnidemo.ui.downloads import for_browser
-from omnidemo.ui.shell import PRIVATE, QUIET, Shell, script, widget
+from omnidemo.ui.errors import asked_of
+from omnidemo.ui.shell import QUIET, Shell, widget
 
 NEWEST = 200
 LONGEST_TEXT = 2000  # characters of a prompt or answer that the page gets; the CSV has all
@@ -36,13 +37,13 @@ FIGURES = (
 SEPARATOR = " ⇠ "
 
 
-def scope(session: str, filters: Mapping[str, Any]) -> dict[str, str | None]:
-    """The store's filters for what the page asked; "mine" is the session of this browser, where an empty id
-    matches nothing. A visitor's store gives that visitor's rows whatever is asked."""
+def scope(services: PublicServices, filters: Mapping[str, Any]) -> dict[str, str | None]:
+    """The store's filters for what the page asked; "mine" is the session of the caller, where none matches
+    nothing. A visitor's store gives that visitor's rows whatever is asked."""
     target, _, drafter = str(filters.get("pair") or "").partition(SEPARATOR)
     wanted = str(filters.get("session") or "") or None
     if wanted == "mine":
-        wanted = session or "no session"
+        wanted = services.session or "no session"
     return {
         "target": target or None,
         "drafter": drafter or None,
@@ -51,10 +52,10 @@ def scope(session: str, filters: Mapping[str, Any]) -> dict[str, str | None]:
     }
 
 
-def table(services: PublicServices, session: str, filters: Mapping[str, Any]) -> dict[str, Any]:
+def table(services: PublicServices, filters: Mapping[str, Any]) -> dict[str, Any]:
     """The table, the choices of the filters and what is wrong with the database, for the `history` widget."""
     store, settings, status = services.store, services.settings, services.store.status
-    where: dict[str, Any] = scope(session, filters)
+    where: dict[str, Any] = scope(services, filters)
     asked = filters.get("answer")
     linked = asked if isinstance(asked, int) and 0 < asked < 2**63 else None  # the answer that a link names
     rows = store.requests(**where, id=linked, limit=NEWEST)
@@ -73,7 +74,7 @@ def table(services: PublicServices, session: str, filters: Mapping[str, Any]) ->
         "sessions": [
             {"id": own["id"], "requests": own["requests"], "at": own["created_at"]} for own in sessions
         ],
-        "mine": session,
+        "mine": services.session,
         "everyone": not is_public(settings),
         "keep_text": settings.keep_text,
         "store": {"ok": status.ok, "message": without_folders(status.message)},
@@ -91,12 +92,12 @@ def _row(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def delete(services: PublicServices, session: str, what: Mapping[str, Any]) -> str:
+def delete(services: PublicServices, what: Mapping[str, Any]) -> str:
     """Delete `ids`, a `session`, or `mine`; what happened, in one sentence. A visitor's store leaves the
     requests of others alone."""
     store = services.store
     if what.get("mine") or what.get("session"):
-        wanted = str(what.get("session") or session)
+        wanted = str(what.get("session") or services.session)
         gone = store.delete_session(wanted) if wanted else 0
     else:
         asked = what.get("ids")
@@ -114,48 +115,27 @@ def delete(services: PublicServices, session: str, what: Mapping[str, Any]) -> s
     return f"{gone} request{'' if gone == 1 else 's'} deleted." if gone else "There was nothing to delete."
 
 
-def export(
-    services: PublicServices,
-    kind: Literal["requests", "rounds", "steps"],
-    session: str,
-    filters: Mapping[str, Any] | None,
-) -> Path:
-    """A CSV file of the requests, rounds or training steps that the visitor may see."""
-    where = scope(session, downloads.fields(filters, "filters"))
-    if kind == "steps":  # training has no session; it holds no text
-        where = {name: where[name] for name in ("target", "drafter")}
+def export(services: PublicServices, filters: Mapping[str, Any]) -> Path:
+    """A CSV file of the requests, or of the rounds, that the visitor may see."""
+    kind: Literal["requests", "rounds"] = "rounds" if filters.get("csv") == "rounds" else "requests"
     path = downloads.temporary(f"omnidemo-{kind}.csv", services.own)
-    try:
-        services.store.export_csv(kind, path, **where)
-    except (RuntimeError, ValueError) as error:
-        raise gr.Error(without_folders(str(error))) from error
+    services.store.export_csv(kind, path, **scope(services, filters))
     return path
 
 
 def build(services: PublicServices, shell: Shell) -> None:
     """Everything inside the History tab."""
-    js = script("(...values) => page.historyTab.request(values)")
-    page = widget("history", events=("poll", "remove"))
-    filters, seen = gr.JSON(visible=False), gr.Textbox(visible=False)
-    with gr.Row(elem_classes="omni-files"):
-        for kind, label in (
-            ("requests", "↓ Requests as CSV"),
-            ("rounds", "↓ Rounds as CSV"),
-            ("steps", "↓ Training steps as CSV"),
-        ):
-            press = gr.Button(label, size="sm").click
-            made = partial(export, services, kind)  # type: ignore[arg-type]
-            downloads.download(press, f"{kind}_csv", made, [shell.session, filters], js=js)
+    page = widget("history", events=("poll", "remove", "export"))
 
-    def show(session: str, wanted: dict[str, Any] | None, last: str, said: str = "") -> Any:
-        value = table(services, session, downloads.fields(wanted, "filters"))
+    def show(event: gr.EventData) -> Any:
+        asked, said = asked_of(event), ""
+        if "remove" in asked:
+            said = delete(services, downloads.fields(asked["remove"], "requests to delete"))
+        value = table(services, asked)
         key = hashlib.sha1(for_browser(value).encode()).hexdigest()
-        return gr.skip() if key == last and not said else for_browser({**value, "key": key, "said": said})
+        same = key == asked.get("key") and not said
+        return gr.skip() if same else for_browser({**value, "key": key, "said": said})
 
-    def remove(session: str, wanted: dict[str, Any] | None, last: str) -> Any:
-        asked = downloads.fields(downloads.fields(wanted, "filters").get("remove"), "requests to delete")
-        return show(session, wanted, last, delete(services, session, asked))
-
-    inputs = [shell.session, filters, seen]
-    page.poll(show, inputs, [page], js=js, api_name="history", **QUIET)
-    page.remove(remove, inputs, [page], js=js, api_name="delete_history", **PRIVATE)
+    for name, api_name in (("poll", "history"), ("remove", "delete_history")):
+        getattr(page, name)(show, None, [page], api_name=api_name, **QUIET)
+    downloads.download(page.export, "history", partial(export, services))

@@ -12,8 +12,8 @@ from omnidemo.models.catalogue import HERE, ModelCard
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.ui import text
 from omnidemo.ui.downloads import for_browser
-from omnidemo.ui.errors import sentence
-from omnidemo.ui.shell import QUIET, Shell, choose, megabytes, script, widget
+from omnidemo.ui.errors import asked_of, sentence
+from omnidemo.ui.shell import QUIET, Shell, choose, megabytes, widget
 
 GROUPS = ("On this machine", "To download", "Not to be used here")
 
@@ -82,12 +82,13 @@ def build_models(services: PublicServices, shell: Shell) -> None:
     with gr.Row(elem_id="omni-others"):
         panel = widget("models", events=("ask", "use"))
     names = [shell.target, shell.drafter]
-    wanted, role = gr.Textbox(visible=False, label="model"), gr.Textbox(visible=False, label="role")
     show = partial(state, services)
     panel.ask(show, names, panel, api_name="models", **QUIET)
     changes = [shell.target.change, shell.drafter.change]
     gr.on(changes, show, names, panel, api_name="models_again", trigger_mode="always_last", **QUIET)
-    panel.use(
-        partial(use, services), [wanted, role, *names], [panel, *names], api_name="use_model",
-        js=script("(wanted, role, ...names) => [page.models.wanted, page.models.role, ...names]"), **QUIET,
-    )  # fmt: skip
+
+    def pick(event: gr.EventData, target: str, drafter: str) -> tuple[Any, Any, Any]:
+        asked = asked_of(event)
+        return use(services, str(asked.get("name", "")), str(asked.get("role", "")), target, drafter)
+
+    panel.use(pick, names, [panel, *names], api_name="use_model", **QUIET)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
-
-import gradio as gr
 
 from omnidemo.core.config.controls import CONTROLS
 from omnidemo.core.private_folders import without_folders
@@ -13,7 +10,7 @@ from omnidemo.serving.public_services import PublicServices
 from omnidemo.storage.recorded_rounds import finite
 from omnidemo.ui import text
 from omnidemo.ui.downloads import for_browser
-from omnidemo.ui.shell import QUIET, if_loaded
+from omnidemo.ui.shell import if_loaded
 
 
 def drafting_json(services: PublicServices, target: str, drafter: str, domain: str) -> dict[str, Any] | None:
@@ -51,13 +48,3 @@ def trainer_json(services: PublicServices, target: str, drafter: str, domain: st
         "store": {"ok": store.ok, "message": without_folders(store.message), "pending": store.pending},
     }
     return for_browser(shown)
-
-
-def wire_buttons(
-    services: PublicServices, panel: gr.HTML, press: Any, inputs: Any, outputs: Any, **more: Any
-) -> None:
-    """Wire *Pause*, *Resume* and *Reset* of the panel. `press(act, *values of inputs)` does one of them and
-    returns the values of `outputs`."""
-    for name, act in (("pause", services.pause), ("resume", services.resume), ("reset", services.reset)):
-        pressed = partial(press, act)
-        getattr(panel, name)(pressed, inputs, outputs, api_name=f"trainer_{name}", **more, **QUIET)

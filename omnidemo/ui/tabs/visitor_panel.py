@@ -8,7 +8,6 @@ from urllib.parse import unquote
 
 import gradio as gr
 from gradio.context import LocalContext
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
@@ -61,7 +60,7 @@ def build_visitor(services: PublicServices, shell: Shell) -> None:
 
 
 def routes(services: PublicServices) -> list[Route]:
-    """The routes by which a browser gets its id, hears whether there is news, and deletes its data."""
+    """The routes by which a browser gets its id and deletes its data."""
 
     def arrive(request: Request) -> JSONResponse:
         given, key = request.headers.get(VISITOR), request.headers.get(OPERATOR)
@@ -88,20 +87,6 @@ def routes(services: PublicServices) -> list[Route]:
         except Refused as refused:
             return JSONResponse({"said": str(refused)}, 409)
 
-    def news(request: Request, body: Any) -> JSONResponse:
-        # the services look there for the caller, as in an event of Gradio's
-        LocalContext.request.set(gr.Request(request))
-        try:
-            return JSONResponse(
-                {"news": request.app.get_blocks().news(body.get("asked") if isinstance(body, dict) else None)}
-            )
-        except ValueError as error:
-            return JSONResponse({"detail": str(error)}, 400)
-
-    async def look(request: Request) -> JSONResponse:
-        return await run_in_threadpool(news, request, await request.json())
-
     return [
-        Route(f"/visitor{path}", act, methods=["POST"])
-        for path, act in (("", arrive), ("/forget", forget), ("/news", look))
+        Route(f"/visitor{path}", act, methods=["POST"]) for path, act in (("", arrive), ("/forget", forget))
     ]
