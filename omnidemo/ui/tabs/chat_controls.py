@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from typing import Any, get_args
 
 import gradio as gr
-from annotated_types import Ge
 
 from omnidemo.core.config import SAMPLING, GenerationConfig, option_named, option_of, shown_by
 from omnidemo.core.config.answer_options import POLICIES
@@ -31,9 +30,11 @@ def control(name: str, table: type[GenerationConfig] = GenerationConfig) -> Any:
         return gr.Dropdown([("by the switch", ""), *policies], value="", filterable=False, **words)
     if choices := get_args(field.annotation):
         return gr.Dropdown([str(choice) for choice in choices], value=field.default, **words)
-    if limits := {type(one).__name__: one for one in field.metadata}.get("Le"):
-        least = next(one.ge for one in field.metadata if isinstance(one, Ge))
-        return gr.Slider(least, limits.le, field.default, step=option.step, **words)
+    edges: dict[str, Any] = {
+        name: getattr(one, name) for one in field.metadata for name in ("ge", "le") if hasattr(one, name)
+    }
+    if len(edges) == 2:
+        return gr.Slider(edges["ge"], edges["le"], field.default, step=option.step, **words)
     return gr.Number(field.default, step=option.step, **words)
 
 
