@@ -1,12 +1,12 @@
-"""The prices of rounds by their rows. The list is known before the first answer, and rounds correct it.
+"""The cost table: the price of a round by the rows of its target pass. It is known before the first answer,
+and rounds correct it.
 
     price(rows, positions) = reading + rows · computing + positions · attention + the host's share
                              + drafter tokens · step + the fixed cost of a draft
 
-Reading the weights is paid once a pass, whatever its rows. Computing is paid for each row, unevenly by the
-form of the weights, so `passes` has a price for several numbers of rows, with linear interpolation between
-them. Prices are in seconds, but decisions use ratios: a machine that slows down as a whole changes no
-decision.
+A pass reads the weights once, whatever its rows. Computing costs are per row, and uneven with some weight
+formats, so `passes` has prices for several numbers of rows and interpolates between them. Prices are in
+seconds; decisions use ratios, so a machine that slows down as a whole changes none.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 Origin = Literal["guessed", "stored", "measured"]
-ROWS = (1, 2, 4, 6, 8, 16)  # numbers of rows with a price; a list may have fewer
+ROWS = (1, 2, 4, 6, 8, 16)  # numbers of rows with a price; a table may have fewer
 MOST_HEARD = 1024  # rounds that wait for the next correction
-FEW = 4  # rounds below which nothing is corrected yet
+FEW = 4  # fewer rounds correct nothing
 MOST_CHANGE = 4.0  # largest factor of a price in one correction
-COUNTED = 16  # most rounds of a kind that count, so that a long answer does not outweigh the list
-KNOWN = 2.0  # rounds that the list counts as
-# factor of computing after an answer of plain rounds alone: where a busy machine made rows dear, none is
-# tried, and none would tell
+COUNTED = 16  # most rounds of a kind that count, so that a long answer does not outweigh the table
+KNOWN = 2.0  # rounds that the table counts as
+# factor of computing costs after an answer without drafts: else costs that a busy machine has raised would
+# never be measured again
 FORGIVEN = 0.9
 ENOUGH = 16  # rounds that turn a guess into a measurement
 KEPT = 15  # newest times of each kind for `taken`
@@ -48,8 +48,8 @@ class RoundTimes(NamedTuple):
 
 @dataclass(slots=True)
 class CostTable:
-    """The prices of a pair's passes on this machine. Without a clock and without decisions. It changes in
-    `settle` alone, so that one list holds for a whole answer."""
+    """The prices of a pair's passes on this machine. It changes in `settle` alone, so one table holds for a
+    whole answer."""
 
     # seconds of a pass of so many rows at no position, with the host's share
     passes: dict[int, float]
@@ -69,7 +69,7 @@ class CostTable:
         return cls({rows: reading + (rows - 1) * row for rows in ROWS}, step, **more)
 
     def price(self, rows: int, positions: int = 0, drafted: int = 0) -> float:
-        """Seconds of a round with so many rows in its pass and drafter tokens in its draft."""
+        """Seconds of a round by the rows of its target pass and its drafter tokens."""
         found = self.passes.get(rows)
         if found is None:
             found = self._between(rows)
@@ -90,7 +90,7 @@ class CostTable:
         return self.origin != "guessed" or self.heard >= ENOUGH
 
     def become(self, other: CostTable) -> None:
-        """Take over another list's prices, because passes are computed in another way from now on."""
+        """Take the prices of another table: passes are computed in another way from now on."""
         self.passes, self.step, self.attention = dict(other.passes), other.step, other.attention
         self.beside, self.origin, self.at, self.heard = other.beside, other.origin, other.at, other.heard
         self._new, self._kept = None, other._kept
@@ -119,8 +119,8 @@ class CostTable:
         return {kind: (len(times), median(times)) for kind, times in sorted((self._kept or {}).items())}
 
     def settle(self) -> None:
-        """Correct the prices by the rounds since: reading and computing by the passes, the fixed cost of a
-        draft and a step by the drafts."""
+        """Correct the prices by the rounds noted since: reading and computing by the target passes, the fixed
+        cost of a draft and of a step by the drafts."""
         new = self._new or []
         if len(new) < FEW:
             return
@@ -156,7 +156,7 @@ class CostTable:
         return self.price(1) * (median(paces) if paces else 1.0)
 
     def to_file(self) -> dict[str, Any]:
-        """The list as JSON values."""
+        """The table as JSON values."""
         return {
             "passes": {str(rows): seconds for rows, seconds in self.passes.items()}, "step": self.step,
             "attention": self.attention, "beside": self.beside, "at": self.at, "heard": self.heard,
@@ -165,7 +165,7 @@ class CostTable:
 
     @classmethod
     def from_file(cls, kept: Any) -> CostTable | None:
-        """The list that `to_file` gave; None for other values."""
+        """The table that `to_file` wrote; None for other values."""
         try:
             passes = {int(rows): float(seconds) for rows, seconds in kept["passes"].items()}
             step, attention, beside = (float(kept[name]) for name in ("step", "attention", "beside"))
@@ -183,9 +183,9 @@ class CostTable:
 
 
 def _factors(kinds: Iterable[tuple[float, float, Sequence[float]]]) -> list[float]:
-    """The changes of a fixed and of a growing price that explain the times of several kinds of rounds: least
-    squares, where the known prices count as KNOWN rounds. `kinds`: both prices and the times; their median
-    counts, so that single slow rounds change nothing."""
+    """The factors of a fixed and of a growing price that explain the times of several kinds of rounds: least
+    squares, in which the known prices count as KNOWN rounds. `kinds`: both prices, and the times; the median
+    counts, so single slow rounds change nothing."""
     equations, values = [math.sqrt(KNOWN) * np.eye(2)], [np.zeros(2)]
     for fixed, growing, times in kinds:
         expected, weight = fixed + growing, math.sqrt(min(len(times), COUNTED))

@@ -1,4 +1,4 @@
-"""Drafts of what an answer's form forces, and of what memory proposes behind it."""
+"""Drafts what an answer's form forces, and after that what memory proposes."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ FORCED = Match(0, "form")
 
 @dataclass(slots=True)
 class _FormDraft(CopiedDraft):
-    """Forced ids, then those of `behind`, cut before the first that is not allowed."""
+    """Forced ids, then those of `behind` up to the first that is not allowed."""
 
     forced: int = 0
     behind: CopiedDraft | None = None
 
 
 class FormSource:
-    """A `Source`: the ids that a form forces, which are certain, then those of memory. Forced ids are
-    proposed and never inserted, so the law stays the target's under the masks."""
+    """A `Source`: the ids that a form forces, then those of memory. Forced ids are drafted and verified like
+    others, so the distribution stays the target's under the masks."""
 
     def __init__(self, constraint: Constraint, memory: MemorySource | None) -> None:
         self._constraint, self._memory = constraint, memory
@@ -47,7 +47,7 @@ class FormSource:
         return made if made.ids else None
 
     def learn(self, draft: CopiedDraft, written: Sequence[int]) -> None:
-        """Memory learns where everything forced was written. What the form has cut counts for it too."""
+        """Memory learns if all forced ids were emitted, also of its ids that the form has cut."""
         assert isinstance(draft, _FormDraft)
         forced, later = draft.ids[: draft.forced], written[draft.forced :]
         if self._memory is None or draft.behind is None or not later:

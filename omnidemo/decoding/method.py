@@ -1,4 +1,4 @@
-"""The base of every decoding method: two verbs, `draft` and `accept`."""
+"""The base of every decoding method: `draft` and `accept`."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from omnidemo.vocabulary.vocabulary_map import VocabularyMap
 
 
 class Method:
-    """A decoding method. Subclasses draft, and name the distribution that corrects a rejected slot."""
+    """A decoding method. A subclass has `draft`, and `residual` for what replaces a rejected slot."""
 
     name: ClassVar[str]
     title: ClassVar[str]
     lossless: ClassVar[bool]
-    # whether target and drafter share the noise of a seed, which then fixes the text
+    # whether target and drafter share a seed's Gumbel noise, which then fixes the text
     coupled: ClassVar[bool] = True
     help: ClassVar[str]
-    drafts: ClassVar[bool] = True  # whether the drafter drafts
-    copies: ClassVar[bool] = True  # whether ids may be proposed from memory, too
+    drafts: ClassVar[bool] = True  # whether it uses the drafter
+    copies: ClassVar[bool] = True  # whether it takes drafts from memory
 
     @classmethod
     def refusal(cls, vocabulary: VocabularyMap) -> str | None:
@@ -33,12 +33,12 @@ class Method:
         return None
 
     def draft(self, context: RoundContext, budget: int) -> Draft:
-        """Propose target tokens for at most `budget` drafter tokens."""
+        """Draft target tokens from at most `budget` drafter tokens."""
         raise NotImplementedError
 
     def propose(self, context: RoundContext, plan: RoundPlan) -> Draft:
-        """The proposal of a round: ids from memory, then the drafter's draft, which continues them. Ids that
-        the drafter cannot spell stand alone."""
+        """A round's draft: ids from memory, then the drafter's continuation of them. If the drafter cannot
+        spell them, they stand alone."""
         draft = Draft([*plan.copied])
         if plan.draft_length and _spelled(context, draft.slots):
             context.lead = len(draft.slots)
@@ -48,12 +48,12 @@ class Method:
         return draft
 
     def residual(self, context: RoundContext, slot: Slot, probs: Probs) -> int:
-        """A token from norm(p − A): A is the accepted mass of a slot that the drafter drew, `probs` [T] is
-        p."""
+        """A token from norm(p − A), where `probs` [T] is p and A the accepted mass of a slot that the drafter
+        drew."""
         raise NotImplementedError
 
     def _correction(self, context: RoundContext, slot: Slot, probs: Probs) -> int:
-        """A token in place of a rejected one. A copied token is a point mass: its whole p is accepted."""
+        """A token in place of a rejected one. A copied token is a point mass, so its whole p was accepted."""
         if slot.match is None:
             return self.residual(context, slot, probs)
         rest = probs.copy()
@@ -62,10 +62,9 @@ class Method:
 
     def accept(self, context: RoundContext, draft: Draft, logits: Logits) -> Acceptance:
         """Accept each slot with min(1, p/`slot.q`), correct the first rejection, add a bonus token after full
-        acceptance. `slot.q` may be an upper bound of the proposal's probability. With shared noise, and at
-        temperature 0, accept the target's own tokens.
+        acceptance. With shared noise and at temperature 0 accept the slots that are the target's own tokens.
 
-        `logits` [m + 1, T] are the target's rows at the proposed tokens and after them.
+        `logits` [m + 1, T]: the target's rows at the draft tokens and after them.
         """
         if context.sampling.greedy:
             return self.accept_known(
@@ -89,8 +88,8 @@ class Method:
         )
 
     def _accept_equal(self, context: RoundContext, draft: Draft, logits: Logits) -> Acceptance:
-        """Accept each slot that the target draws itself. Its acceptance probability is 1 or 0 with shared
-        noise and at temperature 0, else p."""
+        """Accept each slot that the target draws itself. The acceptance probability is 1 or 0 with shared
+        noise, else p."""
         distribution: Callable[[int], Probs]
         if context.stats is not None and context.sampling.plain:
             distribution = context.stats.probs
@@ -115,8 +114,7 @@ class Method:
         return Acceptance(len(draft.slots), token, False, accepts)
 
     def accept_known(self, context: RoundContext, draft: Draft, best: Sequence[int]) -> Acceptance:
-        """Accept each slot that equals the target's own id, as at temperature 0; `best` [m + 1] are these
-        ids."""
+        """Accept each slot that equals the target's own id in `best` [m + 1], as at temperature 0."""
         accepts: list[float] = []
         for index, slot in enumerate(draft.slots):
             if slot.target_id >= 0:
@@ -129,8 +127,8 @@ class Method:
 
 
 def _spelled(context: RoundContext, slots: Sequence[Slot]) -> bool:
-    """Let the drafter read ids from memory as it will spell them if they are accepted. False where it cannot
-    spell them, or nothing may follow."""
+    """Push the drafter's spelling of copied slots, so that it can continue them. False if it cannot spell
+    them, or if nothing may follow."""
     spellings = [context.map.spelling(slot.target_id) for slot in slots]
     if not all(spellings) or (slots and slots[-1].target_id in context.end_ids):
         return False
@@ -143,7 +141,7 @@ def _spelled(context: RoundContext, slots: Sequence[Slot]) -> bool:
 def target_rows(
     context: RoundContext, proposal: Sequence[int], logits: Logits
 ) -> tuple[Callable[[int], Probs], list[float]]:
-    """(the target's distribution [T] by row, computed at request; its probability of each proposed token)."""
+    """(the target's distribution [T] of a row, computed when called; its probability of each draft token)."""
     if context.stats is not None and context.sampling.plain:
         return context.stats.probs, context.stats.tempered_probs(proposal)
     rows = context.sampling.probs(logits)

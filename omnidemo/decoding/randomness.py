@@ -1,5 +1,5 @@
-"""The sources of random numbers: the protocol `Randomness`, the stream `Sampler`, and `SharedNoise`, which
-belongs to a seed. Tests use one that takes every branch."""
+"""Random numbers: the protocol `Randomness`, the stream `Sampler` (without a seed), and `SharedNoise` (a
+seed's Gumbel noise). Tests use one that takes every branch."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from omnidemo.decoding.sampling import Probs
 
 
 class Place(NamedTuple):
-    """Where in an answer a token is drawn: `position` ids of the answer come before it (for a drafter's
-    token: before the token that it proposes).
+    """Where in an answer a token is drawn: after `position` ids of the answer.
 
-    A drafter's token is drawn after the `path` of drafter ids in its slot; None: the token is the target's.
-    `known` are drafter ids and the target ids that they propose there, one each.
+    A drafter's token is drawn at the position of the target token that it proposes, after a `path` of drafter
+    ids in its slot; None for the target's own token. `known`: drafter ids, and the target id that each
+    proposes there.
     """
 
     position: int
@@ -27,17 +27,17 @@ class Place(NamedTuple):
 
 
 class Randomness(Protocol):
-    """Every random choice of a generation. Tests replace it by one that branches on each choice."""
+    """Makes every random choice of a generation. Tests replace it by one that takes every branch."""
 
     @property
     def shared(self) -> bool:
-        """Whether the target draws its own token at every position, whatever was proposed. Then a proposal is
-        accepted where it is that token, and nothing else is drawn for it."""
+        """Whether the target draws its own token at every position, whatever was drafted. Then a draft token
+        is accepted if it is that token, and nothing else is drawn for it."""
         ...
 
     def draw(self, probs: Probs, place: Place | None = None) -> int:
-        """An index of the distribution `probs` [V]. `place`: given for every token of the text, and every
-        drafted token."""
+        """Draw an index from `probs` [V]. `place`: given for every token of the text, and every drafter
+        token."""
         ...
 
     def accept(self, probability: float) -> bool: ...
@@ -51,8 +51,8 @@ NUMBERS = 256
 
 
 class Sampler:
-    """A stream of uniform numbers on the host: the best agreement of drafter and target, but its output
-    depends on everything drawn before."""
+    """A stream of uniform numbers. Acceptance by p / q has the best agreement of drafter and target, but the
+    text depends on everything drawn before."""
 
     shared = False
 
@@ -75,13 +75,13 @@ class Sampler:
         return float(self._numbers[self._at - 1])
 
     def peek(self, count: int) -> NDArray[np.float64]:
-        """The results of the next `count` calls of `uniform`, read-only."""
+        """What the next `count` calls of `uniform` will return; read-only."""
         while self._at + count > len(self._numbers):
             self._provide()
         return self._numbers[self._at : self._at + count]
 
     def advance(self, count: int) -> None:
-        """Count the next `count` numbers, which `peek` has returned, as used."""
+        """Skip `count` numbers that `peek` has returned."""
         self._at += count
 
     def _provide(self) -> None:
@@ -103,12 +103,12 @@ class Sampler:
 
 
 class SharedNoise:
-    """Numbers of a seed, a position of the answer and a target token, by which target and drafter race alike:
-    the least −log u ÷ p wins. So the text is a function of the seed and the target's distributions, and no
-    draft changes it ("Coupling without Communication and Drafter-Invariant Speculative Decoding", Daliri,
-    Musco and Suresh, 2408.07978).
+    """Gumbel-max sampling with noise that target and drafter share, one number for each (seed, position,
+    target token). The text is a function of the seed and the target's distributions; no draft changes it
+    (Daliri, Musco and Suresh, "Coupling without Communication and Drafter-Invariant Speculative Decoding",
+    2408.07978).
 
-    A drafter's token that proposes no single target token has a number by the path before it in its slot.
+    A drafter token that proposes no single target token has a number of its own, by the path before it.
     """
 
     shared = True
@@ -122,13 +122,13 @@ class SharedNoise:
         return race(probs, self.numbers(probs, place))
 
     def numbers(self, probs: NDArray[np.floating], place: Place) -> Noise:
-        """The numbers [V] by which the tokens of a distribution [V] race at a place."""
+        """The noise [V] for a draw from a distribution [V] at a place."""
         if place.path is None:
             return self._row(place.position)[: len(probs)]
         ids, targets = place.known if place.known is not None else NOTHING
         own = probs > 0.0
         own[ids] = False
-        # With one vocabulary every token proposes a target token, and no other number is needed.
+        # with one vocabulary every token proposes a target token
         path = stream_of(place.path)
         found = (
             noise(self.seed, place.position, path, len(probs))
@@ -165,9 +165,9 @@ def stream_of(path: Sequence[int]) -> int:
 
 
 def randomness_of(seed: int | None, coupled: bool, tokens: int, begun: int = 0) -> Randomness:
-    """The random numbers of an answer, of which `begun` ids exist already. With a seed, a coupled method has
-    noise that fixes the text. The others have a stream, each part of an answer its own: a lossy method is
-    another rule with other noise, and block verification needs rejections of its own."""
+    """The random numbers of an answer that has `begun` ids already. A coupled method with a seed gets
+    `SharedNoise`. All others get a stream, a new one for each part of an answer: block verification and lossy
+    methods need draws of their own."""
     if seed is None or not coupled:
         return Sampler(seed if seed is None or not begun else (seed, begun))
     return SharedNoise(seed, tokens)
@@ -180,7 +180,7 @@ def draw_with_prob(rng: Randomness, probs: Probs, place: Place | None = None) ->
 
 
 class RowSampler:
-    """Repeated draws from one distribution `probs` [V], whose running sums are computed once."""
+    """Repeated draws from one distribution `probs` [V]; computes the running sums once."""
 
     def __init__(self, rng: Randomness, probs: Probs) -> None:
         self.rng, self.probs = rng, probs

@@ -1,4 +1,4 @@
-"""From `RoundResult` to the public record: tokens with their text, source and probabilities."""
+"""From a `RoundResult` to the public `Token`s: text, source, probabilities."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def emitted_tokens(
 
 
 def discarded_tokens(result: RoundResult, vocabulary: VocabularyMap, greedy: bool) -> Iterator[Token]:
-    """The proposals after the accepted ones: the rejected one first, then those that were never judged."""
+    """The draft tokens after the accepted ones: the rejected one, then those that were never judged."""
     for position in range(result.accepted, len(result.slots)):
         token_id = result.slots[position].target_id
         if token_id >= 0:
@@ -82,7 +82,7 @@ def _piece_texts(pieces: Sequence[int], vocabulary: VocabularyMap) -> tuple[str,
 def new_ngrams(
     token_id: int | None, vocabulary: VocabularyMap, ngrams: NgramCache
 ) -> tuple[tuple[int, tuple[int, ...]], ...]:
-    """The n-gram of a token that the target wrote itself, if the cache lacks it (OmniDraft 3.1)."""
+    """The n-gram of a token that the target wrote itself, unless the cache has it (OmniDraft 3.1)."""
     if token_id is None or token_id in ngrams:
         return ()
     spelled = vocabulary.ngram(token_id)

@@ -1,5 +1,4 @@
-"""Rollouts: several drafter tokens drawn in a row where the model computes, so that the host waits once for
-all of them."""
+"""Rollouts: several drafter tokens drawn in one call of compiled code."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Operations on one row [V] on the host: the softmax of one token, both ways to draw, and row statistics.
-Compiled where there is machine code, for contiguous float32 rows."""
+"""Operations on one row [V] on the host: probabilities, two ways to draw (inverse CDF, Gumbel-max), row
+statistics. Contiguous float32 rows use compiled code where it is ready."""
 
 from __future__ import annotations
 
@@ -92,11 +92,9 @@ LANES = 64  # counters whose four words are BLOCK tokens in a row
 
 
 def noise(seed: int, position: int, stream: int, count: int) -> Noise:
-    """The numbers of the first `count` tokens, by Philox4x32-10 (Salmon et al. 2011), which makes four words
-    of a counter and a key.
-
-    The key is the `seed` below 2⁶⁴; the counter is a number within the row, the `position` below 2³² and the
-    `stream` below 2⁶⁴. So any number can be computed without those before it.
+    """The noise of the first `count` tokens, by Philox4x32-10 (Salmon et al. 2011), which makes four words
+    from a counter and a key. The key is the `seed` below 2⁶⁴; the counter is a number within the row, the
+    `position` below 2³² and the `stream` below 2⁶⁴. So any number can be computed without those before it.
     """
     blocks = -(-count // BLOCK)
     if compiled.functions is not None:
@@ -116,10 +114,11 @@ def noise(seed: int, position: int, stream: int, count: int) -> Noise:
 
 
 def race(weights: Row, numbers: Noise) -> int:
-    """The token with the least −log u ÷ weight: a draw in proportion to the weights [V]; weight 0 never wins.
+    """Gumbel-max sampling: the token with the least −log u ÷ weight, which is the argmax of log weight + g. A
+    draw in proportion to the weights [V]; weight 0 never wins.
 
-    The logarithm is computed only where 1 − u is below the best time so far times the weight, which is exact
-    because −log u ≥ 1 − u.
+    The logarithm is computed only where 1 − u is below the least value so far times the weight. That is
+    exact, because −log u ≥ 1 − u.
     """
     if compiled.functions is not None and weights.dtype == np.float32 and weights.flags.c_contiguous:
         return int(compiled.functions.race(weights, numbers))

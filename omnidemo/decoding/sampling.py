@@ -1,5 +1,4 @@
-"""From logits to probabilities: temperature, top-k, top-p, min-p and the repetition penalty; and operations
-on rows."""
+"""From logits to probabilities: repetition penalty, temperature, top-k, top-p, min-p."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ class SamplingParams:
 
     temperature 0 is greedy: all probability is on the argmax (the lowest id among equals). top_k 0, top_p 1,
     min_p 0 and repetition_penalty 1 are off. min_p removes tokens below this fraction of the highest
-    probability. Where equals meet at a border, those with the lowest ids stay. `penalty_scope`: which tokens
+    probability. Ties at the cut-off keep the lowest ids. `penalty_scope`: which tokens
     are penalised, those of prompt and answer ("text", as in `transformers`) or of the answer alone.
     `config.GenerationConfig` checks the values.
     """
@@ -43,8 +42,8 @@ class SamplingParams:
 
     @property
     def plain(self) -> bool:
-        """Whether no filter (top-k, top-p, min-p) changes the draw; at temperature 0 none does. Says nothing
-        of the penalty. (A plain round is another thing: one without a draft.)"""
+        """Whether top-k, top-p and min-p are off, or the temperature is 0. Says nothing of the penalty, and
+        has nothing to do with plain decoding."""
         return self.greedy or (self.top_k == 0 and self.top_p == 1.0 and self.min_p == 0.0)
 
     @property
@@ -75,7 +74,7 @@ class SamplingParams:
             probs = np.zeros(logits.shape, np.float32)
             np.put_along_axis(probs, logits.argmax(-1, keepdims=True), 1.0, -1)
             return probs
-        with np.errstate(all="ignore"):  # whoever draws notices what is no number
+        with np.errstate(all="ignore"):  # the draw notices NaN
             scores = logits / self.temperature
             if 0 < self.top_k < scores.shape[-1]:
                 least = np.partition(scores, -self.top_k)[..., -self.top_k, None]
@@ -139,7 +138,7 @@ def _nucleus(probs: Probs, mass: float) -> Probs:
     best = -np.sort(-np.partition(probs, -few)[..., -few:])
     if few < probs.shape[-1] and (best.sum(-1) < mass).any():
         best = -np.sort(-probs)
-    # 0 only where the distribution is no number
+    # 0 only if the distribution is NaN
     stay = np.maximum((best.cumsum(-1, dtype=np.float64) - best < mass).sum(-1, keepdims=True), 1)
     return np.where(_best(probs, np.take_along_axis(best, stay - 1, -1), stay), probs, 0.0)
 
@@ -154,8 +153,8 @@ def _best(rows: NDArray[Any], least: NDArray[Any], count: NDArray[Any] | int) ->
 
 
 class Seen:
-    """The tokens of a vocabulary [V] that a text contains from a place on. New ids alone update it, so that a
-    round costs nothing O(context)."""
+    """Marks the tokens of a vocabulary [V] that a text contains from a place on. Only new ids update it, so
+    nothing in a round is O(context)."""
 
     def __init__(self, tokens: int, begin: int = 0) -> None:
         self.there = np.zeros(tokens, np.bool_)  # [V]
@@ -170,8 +169,8 @@ class Seen:
         return self.there, self._order
 
     def hold(self, ids: Sequence[int], start: int) -> Seen:
-        """Contain these ids and no others. Those before `start` stay for good; the next call removes the
-        others, and all that compiled code has marked."""
+        """Mark these ids and no others. Those before `start` stay for good; the next call removes the others,
+        and what compiled code has marked."""
         self.there[self._order[1 + self._settled : 1 + self._order[0]]] = False
         self._order[0] = self._settled
         if start > self._read:

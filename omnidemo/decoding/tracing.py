@@ -1,5 +1,4 @@
-"""The trace of an answer for distillation: the target's own distributions, from the rows of its verification
-passes."""
+"""The trace of an answer for distillation: the target's distributions, from its verification passes."""
 
 from __future__ import annotations
 
@@ -20,8 +19,7 @@ BATCH = 32  # rows that are reduced at once: one row costs as much as many
 
 
 class Tracer:
-    """Collects the rows of one answer. `add` keeps a batch of rows; `finish` copies the result to the CPU
-    once."""
+    """Collects the rows of one answer: `add` keeps rows, `finish` returns the trace."""
 
     def __init__(self, vocabulary: VocabularyMap, first: int, top_k: int) -> None:
         self.map, self.first = vocabulary, first  # `first`: number of prompt ids on the target's side

@@ -31,8 +31,7 @@ class Alphabet(NamedTuple):
 
 
 def alphabet_of(backend: Any) -> Alphabet:
-    """The alphabet of a `tokenizers.Tokenizer`. ValueError for a family whose tokens are not known as
-    bytes."""
+    """The alphabet of a `tokenizers.Tokenizer`. ValueError for an unknown family."""
     kind = type(backend.model).__name__
     stages = (backend.normalizer, backend.pre_tokenizer, backend.decoder)
     parts = b"".join(stage.__getstate__() for stage in stages if stage is not None).decode()

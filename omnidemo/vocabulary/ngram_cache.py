@@ -1,5 +1,4 @@
-"""The n-gram cache of a (drafter, target) pair: runs of drafter tokens that spell one target token (OmniDraft
-3.1)."""
+"""OmniDraft's n-gram cache (3.1): runs of drafter tokens that spell one target token of a pair."""
 
 from __future__ import annotations
 
@@ -21,9 +20,8 @@ from omnidemo.vocabulary.trie_table import FAR, SIZES, TrieTable
 class NgramCache:
     """A trie of n-grams (n ≥ 2) with counters and a limit. One n-gram per target id, one target id per path.
 
-    Lookup and insertion cost O(n), whatever the size. Only an eviction or a larger table visits all entries;
-    an eviction removes a tenth of the cache, so the cost per insertion is constant. `size` 0 refuses every
-    n-gram.
+    Lookup and insertion are O(n). Only an eviction or a larger table visits all entries. An eviction removes
+    a tenth of the cache, so the cost per insertion is constant on average. `size` 0 refuses every n-gram.
     """
 
     def __init__(
@@ -59,7 +57,7 @@ class NgramCache:
 
     @property
     def target_ids(self) -> list[int]:
-        """Of all n-grams."""
+        """The target ids of all n-grams."""
         return list(self._entries)
 
     def since(self, number: int) -> tuple[tuple[int, tuple[int, ...]], ...]:
@@ -70,8 +68,7 @@ class NgramCache:
 
     @property
     def digest(self) -> str:
-        """Eight hexadecimal digits that identify the contents, in any order. Updated with every change, so it
-        costs nothing here."""
+        """Eight hexadecimal digits of the contents, whatever their order."""
         return f"{self._sum % 2**32:08x}"
 
     @property
@@ -95,7 +92,7 @@ class NgramCache:
             self.clock = max(self.clock, entry.last_used)
 
     def as_of(self, clock: int) -> NgramCache:
-        """The n-grams inserted before this time of `clock`: itself where there are no later ones, else a
+        """The n-grams inserted before this time of `clock`: itself if there are no later ones, else a
         copy."""
         entries = list(self._entries.values())
         return self if all(entry.inserted_at < clock for entry in entries) else self.copy_as_of(clock)
@@ -171,7 +168,7 @@ class NgramCache:
 
     def _evict(self) -> None:
         """Remove a tenth of the entries (at least one): "lfu" those with the fewest `hits`, "lru" those used
-        longest ago. Among equals the other criterion decides, then the earlier insertion."""
+        longest ago. Ties go by the other criterion, then by the earlier insertion."""
 
         def worth(entry: NgramEntry) -> tuple[int, int, int]:
             use = (entry.hits, entry.last_used) if self.policy == "lfu" else (entry.last_used, entry.hits)
@@ -204,5 +201,5 @@ def _hash(entry: NgramEntry) -> int:
 
 @cache
 def no_ngrams(tokens: int) -> NgramCache:
-    """The empty cache of methods without n-grams; never written to."""
+    """An empty cache for methods without n-grams; never written to."""
     return NgramCache(tokens, 0, sizes=(1,))

@@ -1,4 +1,4 @@
-"""The map between two vocabularies: the drafter tokens that spell each target token."""
+"""The map between two vocabularies: which drafter tokens spell each target token."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class VocabularyMap:
         to_target = np.full(len(draftable), -1)
         to_target[to_drafter[mapped]] = mapped
         self.to_drafter, self.to_target, self.draftable = to_drafter, to_target, draftable
-        # the same as plain ints: reading one id from an array is slow
+        # as plain ints, which are faster to index one by one
         self.drafters: list[int] = to_drafter.tolist()
         self.targets: list[int] = to_target.tolist()
         self.may_draft: list[bool] = draftable.tolist()
@@ -82,9 +82,9 @@ class VocabularyMap:
         return self.to_drafter[self.mapped_targets]
 
     def spelling(self, target_id: int) -> tuple[int, ...] | None:
-        """The drafter ids that spell one target token: its direct map, else its bytes as a continuation; ()
-        for a special token without a counterpart, None for bytes that the drafter cannot spell (they stay
-        pending in its context). Cached."""
+        """The drafter ids that spell one target token: the directly mapped one, else its bytes as a
+        continuation. () for a special token without a counterpart; None for bytes that the drafter cannot
+        spell, which stay pending in its context. Cached."""
         if target_id in self._spellings:
             return self._spellings[target_id]
         direct = self.drafters[target_id]
@@ -128,7 +128,7 @@ class VocabularyMap:
 
 
 def logit_mask(allowed: NDArray[np.bool_]) -> NDArray[np.float32]:
-    """A mask [V] as a term of logits: 0 where it allows a token, −∞ elsewhere."""
+    """A mask [V] to add to logits: 0 for allowed tokens, −∞ for others."""
     return np.where(allowed, np.float32(0.0), np.float32(-np.inf))
 
 

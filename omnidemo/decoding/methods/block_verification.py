@@ -1,4 +1,4 @@
-"""Block verification (Sun et al., 2403.10444): the draft is judged as a whole."""
+"""Block verification (Sun et al., 2403.10444): judges the draft as a whole."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def remaining(context: RoundContext, slot: Slot, probs: Probs, joint: float) -> 
 
 
 def one_by_one(successes: list[float]) -> list[float]:
-    """The chance that each position is kept, given that the one before it is; the length is the last position
+    """The probability that each position is kept if the one before it is; the length is the last position
     that succeeds."""
     kept, fails = [], 1.0
     for success in reversed(successes):

@@ -1,4 +1,4 @@
-"""n-gram merging that is lossless at every temperature: a slot is a walk in the trie of n-grams."""
+"""N-gram merging that is lossless at every temperature: a slot is a walk in the trie of n-grams."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class NgramExact(Method):
     )
 
     def __init__(self, overrun: int = 2, attempts: int = 1024) -> None:
-        self.overrun = overrun  # drafter tokens by which an open n-gram may exceed the budget
+        self.overrun = overrun  # drafter tokens by which an unfinished n-gram may exceed the budget
         # residual draws from p, microseconds each, before drafter passes find closer bounds
         self.attempts = attempts
 

@@ -95,7 +95,7 @@ class StringRejection(Method):
         return draft
 
     def residual(self, context: RoundContext, slot: Slot, probs: Probs) -> int:
-        """A token from norm(p − min(p, ψ)) by rejection: draw t ~ p, and throw it away with probability
+        """A token from norm(p − min(p, ψ)) by rejection: draw t ~ p, and discard it with probability
         min(1, ψ(t)/p(t))."""
 
         def attempt() -> int | None:
