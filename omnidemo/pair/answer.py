@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 class Answer:
-    """An answer that begins now. The arguments are those of `Pair.parts`. ValueError where prompt or method
-    cannot be served. It takes a conversation of the pair, which `write` gives back."""
+    """An answer that begins now, with the arguments of `Pair.parts`. It takes a conversation of the pair,
+    which `write` gives back. ValueError for a prompt or method that cannot be served."""
 
     def __init__(
         self, pair: Pair, prompt: Prompt, asked: GenerationConfig, cancelled: Callable[[], bool], note: bool,
@@ -54,14 +54,14 @@ class Answer:
         self._reason: FinishReason = "cancelled"
 
     def write(self) -> Generator[Reading | Round, None, Generation]:
-        """Yield a `Reading` for each piece of a long prompt, then the rounds; the generator's value is the
-        `Generation`."""
+        """Yield a `Reading` for each prefill chunk of a long prompt, then the rounds. The generator's value
+        is the `Generation`."""
         pair, asked, line = self._pair, self._asked, self._line
         first: float | None = None
         mismatch = False
         try:
             going = yield from start_in_turns(self._state, self._ids, pair._lock, self._cancelled)
-            if self._state.target.free_positions < 1:  # `begun` has filled the window
+            if self._state.target.free_positions < 1:  # `begun` fills the window
                 self._reason = "context"
             steps = decode(self._state, self._plan)
             while going:
@@ -85,8 +85,8 @@ class Answer:
         return self._generation(first, mismatch)
 
     def _leave(self) -> bool:
-        """Give the conversation back, and the trace to the learners; whether the drafter's bytes differ from
-        the target's."""
+        """Give the conversation back, and the trace to the learners. Returns whether the drafter's bytes
+        differ from the target's."""
         pair, asked, trace = self._pair, self._asked, None
         try:
             if self._plan.tracer is not None and self._rounds:

@@ -1,5 +1,4 @@
-"""The plan by which an answer is decoded, and the beginning of an answer, by which it can be written
-again."""
+"""The plan of an answer, and what it began with, so that it can be written again."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Earlier(NamedTuple):
-    """Earlier answers that a domain copies from, and their continuations; None for none."""
+    """The earlier answers that a domain copies from, and their continuations."""
 
     text: TextIndex | None = None
     continuations: Continuations | None = None
@@ -42,10 +41,10 @@ def plan_answer(
     cancelled: Callable[[], bool] = lambda: False, begun: Sequence[int] = (),
     on_draft: OnDraft | None = None,
 ) -> AnswerPlan:  # fmt: skip
-    """The plan of an answer that begins now behind `prompt` target ids. The line's prices are corrected now
-    and stay the same within the answer. Chances begin anew: those of other answers, at other temperatures and
-    of other kinds, would make its drafts shorter or longer than they should be. `note`, `cancelled`,
-    `begun` and `on_draft`: as in `Pair.parts`. The pair's lock is held."""
+    """The plan of an answer that begins now after `prompt` target ids. The line's prices are corrected now
+    and then hold for the answer. Acceptance probabilities begin anew: other answers, of other kinds and
+    temperatures, would mislead. `note`, `cancelled`, `begun`, `on_draft`: as in `Pair.parts`. The pair's lock
+    is held."""
     line.cost_model.prices.settle()
     costs = CostModel(line.cost_model.prices)
     if note:
@@ -69,7 +68,7 @@ def _copier(
     chances: CopyChances, asked: GenerationConfig, method: Method, state: DecodingState, prompt: int,
     ends: Sequence[int], earlier: Earlier,
 ) -> MemorySource | None:  # fmt: skip
-    """The source of copies; None where nothing is copied."""
+    """The source of drafts from memory; None without copying."""
     if not method.copies or not (asked.copying or not method.drafts):
         return None
     known = earlier if asked.learn or asked.recall else Earlier()
@@ -78,8 +77,8 @@ def _copier(
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """What an answer depends on when it begins: the version that drafts, the prices (pickled), the
-    n-grams' clock, and copies of the earlier answers and their continuations."""
+    """What an answer depends on when it begins: the drafting version, the cost table (pickled), the n-grams'
+    clock, and copies of the earlier answers and their continuations."""
 
     version: int
     prices: bytes
@@ -88,8 +87,8 @@ class Beginning:
 
     @classmethod
     def of(cls, pair: Pair, domain: str) -> Beginning:
-        """To be called just before the answer begins. It takes about a millisecond; the first time it waits
-        for stored answers, as the answer would."""
+        """Call just before the answer begins. Takes about a millisecond; the first call waits for stored
+        answers, as the answer would."""
         pair.copies.await_stored(domain)
         with pair._lock:
             line = pair._line(domain)
@@ -108,7 +107,7 @@ class Beginning:
         return CostModel(pickle.loads(self.prices))
 
     def line(self, pair: Pair, domain: str) -> DraftingLine | None:
-        """The weights that drafted the answer; None where another version drafts now. The lock is held."""
+        """The weights that drafted the answer; None if another version drafts now. The lock is held."""
         own = pair._line(domain)
         if own.version != self.version:
             return None

@@ -1,4 +1,4 @@
-"""The conversations of a pair: running ones, and idle ones that may continue."""
+"""The conversations of a pair with their KV caches: running ones, and idle ones that can be continued."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ IDLE_CONVERSATIONS = 8  # most idle ones
 WORK = (
     22e9  # parameters × ids that a core reads in half a second to a second: smaller pieces cost more in all
 )
-LEAST, LEAST_BY_TORCH = 16, 64  # fewest ids of a piece, because each piece reads all weights
+LEAST, LEAST_BY_TORCH = 16, 64  # fewest ids of a chunk, because each chunk reads all weights
 
 
 def piece_of(runner: Runner) -> int:
-    """Ids of a prompt that a target reads at once: so few that it can be stopped, and others get their turn,
-    within about a second. The number depends on model and cores alone, because the place of a cut may change
-    the last bits of the results."""
+    """The size of a prefill chunk: what takes about a second at most, so that prefill can be stopped and
+    others get their turn. It depends on model and cores alone, because the place of a cut may change the last
+    bits of the results."""
     if runner.device.type != "cpu":
         return PIECE
     least = LEAST if isinstance(runner, FusedLlama) else LEAST_BY_TORCH
@@ -33,10 +33,10 @@ def piece_of(runner: Runner) -> int:
 
 
 class Conversations:
-    """Contexts that models have read. The pair holds its lock around each call.
+    """Running and idle conversations. The pair holds its lock around each call.
 
-    The newest idle one is kept, and further ones while their caches take at most `most` bytes together. Spare
-    buffers of the runners count too, and are freed before a conversation is. Running ones do not count.
+    The newest idle one is kept, and others while all caches take at most `most` bytes. Spare buffers of the
+    runners count too, and are freed first. Running conversations do not count.
     """
 
     def __init__(self, target: Runner, vocabulary_map: VocabularyMap, most: int) -> None:
@@ -47,8 +47,7 @@ class Conversations:
         self._former: WeakSet[DecodingState] = WeakSet()  # of another runner
 
     def take(self, ids: Sequence[int], reuse: bool, domain: str, drafter: Runner) -> DecodingState:
-        """The idle conversation with the longest common beginning, or a new one; it runs until
-        `give_back`."""
+        """The idle conversation with the longest common prefix, or a new one. It runs until `give_back`."""
         state = self._known(ids, domain) if reuse else None
         if state is None:
             state = self.fresh(drafter, domain)
@@ -59,13 +58,13 @@ class Conversations:
         return state
 
     def change(self, target: Runner) -> None:
-        """Begin with another runner of the target. Idle conversations are dropped, running ones when they
+        """Use another runner of the target. Idle conversations are dropped now, running ones when they
         end."""
         self._target, self._idle, self._former = target, [], WeakSet(self.running)
         self._runners.add(target)
 
     def resume(self, state: DecodingState) -> bool:
-        """Take an idle conversation; False where it is not idle any more."""
+        """Take an idle conversation; False if it is no longer idle."""
         kept = [other for other in self._idle if other is not state]
         if len(kept) == len(self._idle):
             return False
@@ -89,7 +88,7 @@ class Conversations:
         best, longest = -1, -1
         for place, state in enumerate(self._idle):
             mine = state.domain == domain or not (owned(domain) or owned(state.domain))
-            read = state.target.ids[: state.target.cache.length]  # fewer than all where reading was stopped
+            read = state.target.ids[: state.target.cache.length]  # fewer than all if the prefill was stopped
             common = common_prefix(read, ids) if mine else -1
             if common > longest and 2 * common >= len(read):
                 best, longest = place, common

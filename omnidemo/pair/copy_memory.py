@@ -1,5 +1,5 @@
-"""The memory of a pair: earlier answers that drafts are copied from, and what followed short contexts in
-them. Each domain has its own, so no visitor drafts from another's text."""
+"""The memory of a pair, by domain: earlier answers that drafts are copied from, and what followed short
+contexts in them. No visitor drafts from another's text."""
 
 from __future__ import annotations
 
@@ -21,10 +21,9 @@ LINE, VISITOR, ALL = 4.0, 0.5, 32.0
 
 
 class CopyMemory:
-    """Finished answers, first in, first out, of at most `most` bytes in each domain, and their continuations.
-    Where all continuations take too much, those of the domain unused for longest are dropped. The memory is
-    not stored: after a restart it is filled from the history. `lock`: the pair's, held while the memory
-    changes."""
+    """Finished answers, at most `most` bytes in each domain (the oldest go first), and their continuations.
+    If all continuations take too much, those of the domain unused for longest go. The memory is not stored:
+    after a restart the history fills it. `lock`: the pair's, held while the memory changes."""
 
     def __init__(self, most: int, lock: threading.Lock) -> None:
         self._most, self._lock = most, lock
@@ -39,15 +38,15 @@ class CopyMemory:
 
     def of(self, domain: str) -> TextIndex | None:
         """The answers of a domain; None for none. The first call for a domain, and the first after `forget`,
-        orders the stored answers. The index grows between two rounds of other answers. The lock is held."""
+        requests the stored answers, which arrive between rounds. The lock is held."""
         if domain not in self._asked and self._most:
             self._asked[domain] = asked = threading.Event()
             self.restore(domain, asked)
         return self._texts.get(domain)
 
     def await_stored(self, domain: str) -> None:
-        """Order the stored answers of a domain as `of` does, and wait for them, once and for at most
-        PATIENCE. The lock is not held."""
+        """Request a domain's stored answers as `of` does, and wait for them, once and for at most PATIENCE.
+        The lock is not held."""
         with self._lock:
             self.of(domain)
             asked = self._asked.get(domain)

@@ -1,4 +1,4 @@
-"""The drafting weights of one domain of a pair."""
+"""The drafter of one domain of a pair: base weights, or base and adapter."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ class DraftingLine:
     digest: str = ""  # of the version's weights; empty for the base drafter
 
     def swap(self, base: Runner) -> bool:
-        """Swap in published weights; matrices that they lack are `base`'s. Whether there were any."""
+        """Swap in published weights, if there are any; matrices that they lack are `base`'s. Returns whether
+        there were."""
         if self.published is None:
             return False
         (version, weights, head, self.digest), self.published = self.published, None
@@ -47,7 +48,7 @@ class DraftingLine:
 
     @property
     def adapter(self) -> str:
-        """A name of the version, which differs from that of another version with the same number."""
+        """A name of the version, unique even among versions with the same number."""
         return f"adapter-{self.version}" + (f"-{self.digest}" if self.version and self.digest else "")
 
     def note(self, done: Round, positions: int, at: float | None = None) -> None:

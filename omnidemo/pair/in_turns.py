@@ -1,5 +1,4 @@
-"""The runner of measurements: lanes do the same work in turns, so that other load on the machine slows all
-alike."""
+"""Runs the lanes of a measurement in turns, so that background load slows all of them equally."""
 
 from __future__ import annotations
 
@@ -60,8 +59,8 @@ def passes_of(
     lanes: Mapping[str, Callable[[], T]], budget: Budget, clock: Callable[[], float],
     wanted: Callable[[Sequence[Mapping[str, T]]], bool] = lambda made: False,
 ) -> list[dict[str, T]]:  # fmt: skip
-    """The results of all passes, each by lane. Raises what a lane raises. `wanted`: whether more passes are
-    wanted than those that were made."""
+    """The results of all passes, each by lane. Raises what a lane raises. `wanted`: whether somebody wants
+    more passes than those so far."""
     made: list[dict[str, T]] = []
     for turn, name, result in in_turns(lanes, budget, clock, wanted=lambda: wanted(made)):
         if turn == len(made):
@@ -76,9 +75,8 @@ def median_run(runs: Sequence[T], value: Callable[[T], float]) -> T:
 
 
 def spread(values: Sequence[float]) -> tuple[float, float]:
-    """Where the median of what was measured lies with 95 % confidence, by order statistics: half of all runs
-    are below it, so the number of these values below it is binomial. Of fewer than six values the least and
-    the most, which hold it in 94 % (five), 88, 75 or 50 %."""
+    """A 95 % confidence interval of the median, by order statistics: the number of values below the median is
+    binomial. For fewer than six values the least and the most (94 % for five, then 88, 75, 50 %)."""
     ordered, count = sorted(values), len(values)
     outside = cut = 0
     while 40 * (outside := outside + math.comb(count, cut)) <= 2**count:

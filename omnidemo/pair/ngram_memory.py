@@ -1,4 +1,4 @@
-"""The n-grams of a pair: shared ones, which the store keeps, and those of visitors."""
+"""The n-gram caches of a pair: the shared one, which is stored, and those of visitors."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class NgramMemory:
             )
 
     def fill(self) -> int:
-        """Insert every target token that needs several drafter tokens, as far as there is room; the number of
-        n-grams then."""
+        """Insert every target token that needs several drafter tokens, as far as there is room. Returns the
+        number of n-grams."""
         with self._lock:
             for target_id in range(len(self._map.target)):
                 spelled = self._map.ngram(target_id)

@@ -1,4 +1,4 @@
-"""A target and a drafter, ready to generate: the public API's `Pair`."""
+"""The public API's `Pair`: a target and a drafter, ready to generate."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ class Pair:
     """A target model and the drafter that guesses ahead for it.
 
     Many threads may generate at once; each generation has its own state. `learners` get the trace of each
-    answer that may be learned from, `round_listeners` every round of answers with `note`. Each domain has
-    drafting weights of its own; new ones (`publish`) are swapped in between two rounds.
+    answer that may be learned from, `round_listeners` every round of answers with `note`. Each domain has its
+    own drafting weights; `publish` swaps new ones in between two rounds.
     """
 
-    here = True  # whether this process writes the answers
+    here = True  # whether this process decodes the answers
 
     def __init__(
         self, target: LanguageModel, drafter: LanguageModel, *, cache_size: int = 20_000,
@@ -100,12 +100,11 @@ class Pair:
         self, prompt: Prompt, *, cancelled: Callable[[], bool] = lambda: False, note: bool = True,
         begun: Sequence[int] = (), on_draft: OnDraft | None = None, **options: Any,
     ) -> Generator[Reading | Round, None, Generation]:  # fmt: skip
-        """As `stream`, with a `Reading` before the first and after each piece of a prompt with several
-        pieces.
+        """As `stream`, with a `Reading` before the first and after each prefill chunk of a long prompt.
 
         prompt: a text (one user message where the target has a chat template, else the text itself), chat
         messages, or ids. options: those of `omnidemo.core.config.GenerationConfig`, which explains each.
-        cancelled: called before each such piece and after each round. note: tell the rounds to the
+        cancelled: called before each chunk and after each round. note: give the rounds to the
         `CostModel`, the cost table and `round_listeners`. begun: earlier ids of the answer, which is
         continued by up to `max_new_tokens` further ids. on_draft: called with the texts of a round's draft
         before the target checks it; the pair's lock is held. ValueError, before anything runs, for options or
@@ -145,8 +144,8 @@ class Pair:
     def record(
         self, ids: Sequence[int], max_new_tokens: int, cancelled: Callable[[], bool]
     ) -> tuple[tuple[int, ...], Trace] | None:
-        """The ids of the target's greedy answer to a prompt (ids), and its trace; None where `cancelled()`
-        was true before a pass. It does not count as a generation, and keeps nothing."""
+        """The target's greedy answer to a prompt (ids) and its trace; None if `cancelled()` was true before a
+        pass. It does not count as a generation, and keeps nothing."""
         state = self._conversations.fresh(self.drafter.runner)
         tracer = Tracer(self.map, len(ids), self._top_k)
         drain(start_in_turns(state, ids, self._lock, cancelled))
@@ -251,15 +250,15 @@ class Pair:
         self._line(domain).published = (version, weights, head or {}, digest)
 
     def take_target(self, runner: Runner, nbytes: int) -> None:
-        """Read with another runner of the target, of `nbytes`, and drop idle conversations. Answers that run
-        end with the runner, or the passes, with which they began."""
+        """Use another runner of the target, of `nbytes`, and drop idle conversations. Running answers end
+        with the runner, or the passes, with which they began."""
         with self._lock:
             self.target = replace(self.target, runner=runner, memory_bytes=nbytes, packs=None)
             self.prices.target = self.target
             self._conversations.change(runner)
 
     def attach(self, store: Store) -> None:
-        """Restore the n-gram cache from the store, and keep it there; answers may copy from stored ones
+        """Restore the n-gram cache from the store and keep it there. Answers may copy from stored ones,
         too."""
         self._memory.attach(store)
         names, busy = (self.target.name, self.drafter.name), lambda: self.in_flight > 0

@@ -1,5 +1,5 @@
-"""The cost table of a pair on this machine: first a guess, then the list that a file has for machine and
-form, then the measured one; rounds correct it (`decoding/cost_table.py`)."""
+"""The cost table of a pair on this machine: a guess, the table that a file has for this machine and weight
+format, or a measured one. Rounds correct it (`decoding/cost_table.py`)."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from omnidemo.models.load import LanguageModel
 
 FILE = "prices.json"
-LISTS = 64  # newest lists that a file keeps
-KEEP_SECONDS = 60.0  # between two writings of a corrected list
+LISTS = 64  # newest tables that a file keeps
+KEEP_SECONDS = 60.0  # between two writings of a corrected table
 MOST_SECONDS = 3.0  # of a measurement
 PASSES = 5  # of each number of rows, within the time
-READ = 8  # ids that are read before passes are measured
-ORDER = (1, 4, 8, 2, 16, 6)  # numbers of rows, the most needed ones first
+READ = 8  # ids of prefill before passes are measured
+ORDER = (1, 4, 8, 2, 16, 6)  # numbers of rows, the most important first
 # For a guess: bytes and multiply-adds of weights per second, and the host's seconds per pass, of two
 # processor cores and of a data centre's GPU, rounded. Ratios decide, and rounds correct the list soon.
 PROCESSOR = {"bytes": 12e9, "multiply_adds": 80e9, "host": 3e-4}
@@ -40,7 +40,7 @@ PASS_OF_GPU = 2e-3  # least seconds of a pass on a GPU
 
 
 class PairPrices:
-    """The list of a pair and its file. `list` stays the same object."""
+    """The cost table of a pair and its file. `list` stays the same object."""
 
     def __init__(self, target: LanguageModel, drafter: LanguageModel) -> None:
         self.target, self.drafter = target, drafter
@@ -51,12 +51,12 @@ class PairPrices:
 
     @property
     def form(self) -> str:
-        """A name of machine and form, for which one list holds."""
+        """The machine and weight format for which a table holds."""
         models = [f"{model.name} {_form_of(model.runner)}" for model in (self.target, self.drafter)]
         return " | ".join([_machine(self.target.runner), *models])
 
     def keep_in(self, folder: Path | None) -> None:
-        """Keep the list in a folder (None: the user's cache), and take the list that is kept there."""
+        """Keep the table in a folder (None: the user's cache), and load the one that is kept there."""
         self.file = (folder or cache_folder()) / FILE
         self.look(changed=True)
 
@@ -93,7 +93,7 @@ class PairPrices:
         self.keep()
 
     def keep(self) -> None:
-        """Write a known list to its file; errors are ignored."""
+        """Write a known table to its file; errors are ignored."""
         if self.file is None or not self.list.known or self.list.at is None:
             return
         self._written = self.list.at
@@ -103,7 +103,7 @@ class PairPrices:
             partial.write_text(json.dumps({form: kept[form] for form in newest}, indent=1), encoding="utf-8")
 
     def keep_now_and_then(self) -> None:
-        """Write the corrected list where the file's list is KEEP_SECONDS older."""
+        """Write the corrected table if the file's is KEEP_SECONDS older."""
         if self.list.at is not None and self.list.at - self._written >= KEEP_SECONDS:
             self.keep()
 
@@ -121,7 +121,7 @@ def cache_folder() -> Path:
 
 
 def guessed(target: Runner, drafter: Runner) -> CostTable:
-    """A list from the bytes that a pass reads and the multiply-adds of a row."""
+    """A guess from the bytes that a pass reads and the multiply-adds of a row."""
     gpu = target.device.type != "cpu"
     speed, least = (GPU, PASS_OF_GPU) if gpu else (PROCESSOR, 0.0)
 
@@ -169,8 +169,8 @@ def _has(name: str) -> bool:
 def _passes(
     runner: Runner, rows: Sequence[int], clock: Callable[[], float], until: float
 ) -> dict[int, list[float]]:
-    """Seconds of up to PASSES passes of each number of rows, in turns, so that other load slows all alike.
-    The first of each number has cold caches, and counts only where it is alone."""
+    """Seconds of up to PASSES passes of each number of rows, in turns, so that background load slows all
+    equally. The first of each has cold caches, and counts only if it is the only one."""
     cache, times = runner.new_cache(), dict[int, list[float]]()
     read = max(1, min(READ, cache.max_positions - max(rows) - 1))
     cache.forward([1] * read, 0)

@@ -1,4 +1,4 @@
-"""Prompts as ids: a text, chat messages, or ids."""
+"""From a prompt (text, chat messages, ids) to target ids, and prefill in chunks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from omnidemo.decoding.state import DecodingState
 from omnidemo.models.chat_template import Speller
 from omnidemo.models.load import LanguageModel
 
-GIVE_WAY_SECONDS = 0.001  # between two pieces of a prompt, in which waiting threads can take the lock
+GIVE_WAY_SECONDS = 0.001  # between two prefill chunks, so that waiting threads can take the lock
 
 
 class TooLong(ValueError):

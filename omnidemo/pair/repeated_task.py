@@ -1,4 +1,4 @@
-"""The inputs of one task, answered one after another, and the cost of each answer with less learned."""
+"""Answers the inputs of one task, one after another, and drafts each answer again with less learned."""
 
 from __future__ import annotations
 

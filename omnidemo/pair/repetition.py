@@ -1,5 +1,5 @@
-"""An answer written again several times, with guessing and without, to measure how much faster guessing made
-it."""
+"""Writes an answer again several times, with guessing and without, to measure how much faster guessing
+was."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SHORTEST = 32  # tokens that are written again, however long that takes
 
 
 class NoFigure(Exception):
-    """Why an answer's speed cannot be told, in four words."""
+    """Why an answer's speed is unknown, in four words."""
 
 
 class Repetition:

@@ -1,9 +1,8 @@
-"""A finished answer, drafted again as if something had not been learned: how many passes of the target it
-would have taken. The target does not run.
+"""Drafts a finished answer again as if something had not been learned: how many target passes would it have
+taken? The target does not run.
 
-At temperature 0 and with a seed the text of an answer does not depend on guesses, so a proposal is right
-where it equals the answer's id. Drafter and memory propose again by the same loop (`decoding/engine.py`) and
-draft policy.
+At temperature 0 and with a seed the text does not depend on drafts, so a draft token is right if it equals
+the answer's id. Drafter and memory draft again in the same loop (`decoding/engine.py`), by the same policy.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from omnidemo.pair.pair import Pair
 
 FRESH = "\x00replay"  # `check_domain` refuses this name, so no version is ever swapped into its contexts
-UNKNOWN = -2  # the id behind the end of an answer, which no proposal has
+UNKNOWN = -2  # the id after the end of an answer, which no draft token equals
 
 
 Pieces = list[tuple[int, int]]  # of an answer: first token, number of tokens
@@ -93,7 +92,7 @@ class Replay:
 
     @property
     def known(self) -> bool:
-        """Whether the text does not depend on the proposals, so that it shows which of them are right."""
+        """Whether the text does not depend on drafts, so that it shows which draft tokens are right."""
         asked, method = self._asked, self._method
         fixed = asked.temperature == 0.0 or (method.lossless and method.coupled and asked.seed is not None)
         whole = bool(self._answer.token_ids) and len(self._prompt) == self._answer.prompt_tokens
@@ -174,7 +173,7 @@ class Replay:
 
 
 class KnownModel:
-    """A `Runner` with the shape of a target that does not compute here."""
+    """A `Runner` with the target's shape that computes nothing."""
 
     def __init__(self, rows: int, limit: int, parameters: int = 0) -> None:
         self.rows, self.max_positions, self.parameters = rows, limit, parameters
@@ -197,7 +196,7 @@ class KnownModel:
 
 
 class KnownTarget:
-    """The cache of a target that does not compute: it counts the ids."""
+    """The cache of a target that computes nothing: it counts the ids."""
 
     nbytes = 0
 

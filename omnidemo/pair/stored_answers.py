@@ -1,4 +1,4 @@
-"""The answers of the history, put back into the memory in the background."""
+"""Fills the memory from the history, in the background."""
 
 from __future__ import annotations
 
