@@ -1,4 +1,4 @@
-"""The state of one generation."""
+"""The state of one generation: the text in both models' tokens, with their KV caches."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from omnidemo.decoding.contexts import DrafterContext, common_prefix
 from omnidemo.decoding.row_ops import token_prob
 from omnidemo.decoding.sources.text_index import TextIndex
 
-# most ids of a prompt in one pass: between two passes other requests have their turn, and a closed one ends
-PIECE = 512
+# most ids of a prefill chunk: between two chunks other requests get their turn, and a closed one ends
+CHUNK = 512
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class DecodingState:
-    """Two contexts of the same text. Kept between answers, so that a chat's history is read only once."""
+    """The contexts of both models. Kept between answers, so that a chat's history is prefilled only once."""
 
     target: TargetContext
     drafter: DrafterContext
@@ -25,7 +25,7 @@ class DecodingState:
     decoder: codecs.IncrementalDecoder = field(
         default_factory=lambda: codecs.getincrementaldecoder("utf-8")("replace")
     )
-    # of the target's ids, up to the last search for copies
+    # index of the target's ids for prompt lookup
     text: TextIndex = field(default_factory=TextIndex)
 
     @property
@@ -34,14 +34,14 @@ class DecodingState:
         return self.target.cache.nbytes + self.drafter.cache.nbytes + self.text.nbytes
 
     def start(self, prompt: Sequence[int]) -> None:
-        """Make `prompt` the text, and read all but its last id."""
+        """Make `prompt` the text, and prefill all but its last id."""
         self.begin(prompt)
-        while self.target.read():
+        while self.target.read_chunk():
             pass
 
     def begin(self, prompt: Sequence[int]) -> int:
-        """`start` without reading: `target.read` reads piece by piece, and the next pass reads the rest.
-        Returns the ids kept from before."""
+        """`start` without the prefill: `target.read_chunk` does it, and the next pass reads the rest. Returns
+        how many ids are kept from before."""
         kept = self.target.begin(prompt)
         self.drafter.start(prompt, kept)
         self.text.trim(kept)
@@ -59,35 +59,35 @@ class DecodingState:
 
 
 class TargetContext:
-    """The target's ids, and a cache that holds all of them but the newest, which the next pass reads.
-    `piece`: ids of a prompt that are read at once."""
+    """The target's ids, and a cache of all of them but the newest, which the next pass reads. `chunk`: ids of
+    a prefill chunk."""
 
-    def __init__(self, cache: KVCache, piece: int = PIECE) -> None:
-        self.cache, self.piece = cache, piece
+    def __init__(self, cache: KVCache, chunk: int = CHUNK) -> None:
+        self.cache, self.chunk = cache, chunk
         self.ids: list[int] = []
 
     def start(self, prompt: Sequence[int]) -> int:
-        """Make `prompt` the context, and read all but its last id; returns the ids kept from before."""
+        """Make `prompt` the context, and prefill all but its last id. Returns how many ids are kept."""
         kept = self.begin(prompt)
-        while self.read():
+        while self.read_chunk():
             pass
         return kept
 
     def begin(self, prompt: Sequence[int]) -> int:
-        """Make `prompt` the context without reading; returns the ids kept from before."""
+        """Make `prompt` the context without the prefill. Returns how many ids are kept."""
         kept = self.cache.trim(min(common_prefix(self.ids, prompt), self.cache.length, len(prompt) - 1))
         self.ids = list(prompt)
         return kept
 
-    def read(self) -> bool:
-        """Read the next piece of all ids but the last; whether any are left."""
-        if piece := self.ids[self.cache.length : min(self.cache.length + self.piece, len(self.ids) - 1)]:
-            self.cache.forward(piece, 0)
+    def read_chunk(self) -> bool:
+        """Prefill the next chunk of all ids but the last. Returns whether any are left."""
+        if chunk := self.ids[self.cache.length : min(self.cache.length + self.chunk, len(self.ids) - 1)]:
+            self.cache.forward(chunk, 0)
         return self.cache.length < len(self.ids) - 1
 
     def verify(self, proposal: Sequence[int], temperature: float = 1.0) -> Pass:
-        """One pass over the unread ids and the proposal (m target ids): rows [m + 1, T], one for each
-        proposed token and one after them. `temperature`: that of the row statistics."""
+        """One forward pass over the unread ids and the draft (m target ids): rows [m + 1, T], one for each
+        draft token and one after them. `temperature`: that of the row statistics."""
         return self.cache.forward([*self.unread, *proposal], len(proposal) + 1, temperature)
 
     @property
@@ -96,7 +96,7 @@ class TargetContext:
         return self.ids[self.cache.length :]
 
     def append(self, ids: Sequence[int]) -> None:
-        """Append the emitted ids, and drop positions that the cache has read beyond all but the newest."""
+        """Append the emitted ids, and roll the cache back to all but the newest."""
         self.ids.extend(ids)
         self.cache.trim(min(self.cache.length, len(self.ids) - 1))
 

@@ -9,7 +9,7 @@ from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.runner import Runner
 from omnidemo.backends.thread_pool import pick_size
 from omnidemo.decoding.contexts import DrafterContext, common_prefix
-from omnidemo.decoding.state import PIECE, DecodingState, TargetContext
+from omnidemo.decoding.state import CHUNK, DecodingState, TargetContext
 from omnidemo.storage.visitors import owned
 from omnidemo.vocabulary.vocabulary_map import VocabularyMap
 
@@ -21,15 +21,15 @@ WORK = (
 LEAST, LEAST_BY_TORCH = 16, 64  # fewest ids of a chunk, because each chunk reads all weights
 
 
-def piece_of(runner: Runner) -> int:
+def chunk_size(runner: Runner) -> int:
     """The size of a prefill chunk: what takes about a second at most, so that prefill can be stopped and
     others get their turn. It depends on model and cores alone, because the place of a cut may change the last
     bits of the results."""
     if runner.device.type != "cpu":
-        return PIECE
+        return CHUNK
     least = LEAST if isinstance(runner, FusedLlama) else LEAST_BY_TORCH
     fits = int(WORK * (pick_size() + 1) / max(1, runner.parameters)) // 8 * 8
-    return max(least, min(PIECE, fits))
+    return max(least, min(CHUNK, fits))
 
 
 class Conversations:
@@ -76,7 +76,7 @@ class Conversations:
         """A new state, neither idle nor running."""
         self._runners.add(drafter)
         return DecodingState(
-            TargetContext(self._target.new_cache(), piece_of(self._target)),
+            TargetContext(self._target.new_cache(), chunk_size(self._target)),
             DrafterContext(drafter.new_cache(), self._map),
             domain,
         )

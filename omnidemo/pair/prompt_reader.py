@@ -77,21 +77,21 @@ class PromptReader:
 def start_in_turns(
     state: DecodingState, ids: Sequence[int], lock: AbstractContextManager[Any], cancelled: Callable[[], bool]
 ) -> Generator[Reading, None, bool]:  # fmt: skip
-    """Start a conversation with a prompt, holding the lock for one piece at a time, so that others wait no
-    longer than for one. With several pieces it yields a `Reading` before the first and after each, and calls
-    `cancelled` before each. The value is False where it was cancelled."""
+    """Prefill a prompt chunk by chunk, holding the lock for one chunk at a time. With several chunks it
+    yields a `Reading` before the first and after each, and calls `cancelled` before each. The value is False
+    if it was cancelled."""
     target = state.target
     with lock:
         kept = state.begin(ids)
     total = len(ids) - 1 - kept
-    several = total > target.piece
+    several = total > target.chunk
     while True:
         if several:
             yield Reading(target.cache.length - kept, total, kept)
             if cancelled():
                 return False
         with lock:
-            left = target.read()
+            left = target.read_chunk()
         if not left:
             break
         time.sleep(GIVE_WAY_SECONDS)

@@ -19,13 +19,13 @@ if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
     from omnidemo.decoding import engine
     from omnidemo.decoding.backend import RoundPlan
-    from omnidemo.decoding.state import PIECE, TargetContext
+    from omnidemo.decoding.state import CHUNK, TargetContext
     from omnidemo.learning.distill import process_worker
     from omnidemo.learning.lines import measurer
 
     storage = Path(os.environ["OMNIDEMO_STORAGE"])
     plan, slow = engine._plan, storage / "slow"
-    begin, read, slow_reading = TargetContext.begin, TargetContext.read, storage / "slow reading"
+    begin, read, slow_reading = TargetContext.begin, TargetContext.read_chunk, storage / "slow reading"
 
     def planned(*given: Any) -> RoundPlan:  # whose time counts as the draft's
         made = plan(*given)
@@ -33,15 +33,15 @@ if __name__ == "__main__":
         return made
 
     def begun(self: TargetContext, prompt: Sequence[int]) -> int:
-        self.piece = 16 if slow_reading.exists() else PIECE
+        self.chunk = 16 if slow_reading.exists() else CHUNK
         return begin(self, prompt)
 
     def reading(self: TargetContext) -> bool:
-        time.sleep(0.3 if self.piece < PIECE else 0.0)
+        time.sleep(0.3 if self.chunk < CHUNK else 0.0)
         return read(self)
 
     engine._plan = planned
-    TargetContext.begin, TargetContext.read = begun, reading
+    TargetContext.begin, TargetContext.read_chunk = begun, reading
     process_worker.NICE = 0
     measurer.QUIET_SECONDS = 1e9
     runpy.run_path(str(ROOT / "app.py"), run_name="__main__")

@@ -313,7 +313,7 @@ def test_what_is_cancelled_ends_at_the_replica(pair: ReplicatedPair) -> None:
 def test_a_long_prompt_is_told_stopped_and_read_on_by_the_same_replica(
     pair: ReplicatedPair, plain: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(conversation_pool, "piece_of", lambda runner: 8)
+    monkeypatch.setattr(conversation_pool, "chunk_size", lambda runner: 8)
     del replicas(pair).sides[1:]  # Ray finds the one that read a conversation by its name
     long, asked = " ".join(PROMPTS * 2), threading.Event()
     parts = pair.parts(long, max_new_tokens=12, cancelled=asked.is_set)

@@ -1,4 +1,4 @@
-"""A long prompt is read piece by piece, which is told, and which can be stopped: what was read by then is not
+"""A long prompt is read chunk by chunk, which is told, and which can be stopped: what was read by then is not
 read again."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from omnidemo import load_pair
 from omnidemo.backends import fused_llama
 from omnidemo.core.config import Settings
 from omnidemo.core.records import Generation, Reading, Round
-from omnidemo.decoding.state import PIECE
+from omnidemo.decoding.state import CHUNK
 from omnidemo.pair import conversation_pool
 from omnidemo.pair.pair import Pair
 from omnidemo.serving.services import Services
@@ -23,7 +23,7 @@ from tests.support.chats import ready
 from tests.support.models import PROMPT, save
 
 LONG, OTHER = ", ".join([PROMPT] * 8), ", ".join([PROMPT[::-1]] * 8)
-AT_ONCE = 16  # ids of a piece, as of a large model
+AT_ONCE = 16  # ids of a chunk, as of a large model
 ANSWER = 12
 ASKED: dict[str, Any] = {"max_new_tokens": ANSWER, "method": "ngram-exact", "learn": False}
 
@@ -32,12 +32,12 @@ ASKED: dict[str, Any] = {"max_new_tokens": ANSWER, "method": "ngram-exact", "lea
 def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     root = tmp_path_factory.mktemp("reading")
     target = save(root / "target", "byte-level", window=4096, ends=False)
-    return target, save(root / "drafter", "sentence-piece", seed=1, window=4096)
+    return target, save(root / "drafter", "sentence-chunk", seed=1, window=4096)
 
 
 @pytest.fixture
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conversation_pool, "piece_of", lambda runner: AT_ONCE)
+    monkeypatch.setattr(conversation_pool, "chunk_size", lambda runner: AT_ONCE)
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def test_each_piece_is_told_and_the_answer_is_the_same(pair: Pair, models: tuple
     alone = list(pair.stream(LONG, reuse=False, **ASKED))
     assert alone and all(isinstance(done, Round) for done in alone)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(conversation_pool, "piece_of", lambda runner: PIECE)
+        patch.setattr(conversation_pool, "chunk_size", lambda runner: CHUNK)
         at_once = load_pair(*models)
     assert split(at_once.parts(LONG, **ASKED))[2].token_ids == made.token_ids
 

@@ -159,9 +159,11 @@ def test_a_prompt_is_read_in_pieces_and_what_was_left_is_read_later() -> None:
     prompt = [*world.prompt, *([1, 2, 3] * 7)]
     whole, parted = world.conversation(world.prompt), world.conversation(world.prompt)
     whole.start(prompt)
-    parted.target.piece = 4
+    parted.target.chunk = 4
     begun = parted.begin(prompt)
-    assert parted.target.read() and parted.target.read() and parted.target.cache.length == begun + 8
+    assert (
+        parted.target.read_chunk() and parted.target.read_chunk() and parted.target.cache.length == begun + 8
+    )
     assert (
         len(parted.target.unread) > 1
         and whole.target.unread == prompt[-1:]

@@ -221,7 +221,7 @@ def test_stop_ends_an_answer_and_keeps_its_trace(pair: ZeroPair) -> None:
 
 
 def test_stop_ends_the_reading_of_a_long_prompt(pair: ZeroPair, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conversation_pool, "piece_of", lambda runner: 1)
+    monkeypatch.setattr(conversation_pool, "chunk_size", lambda runner: 1)
     asked = threading.Event()
     parts = pair.parts(" ".join(PROMPTS * 3), max_new_tokens=20, cancelled=asked.is_set)
     assert [type(next(parts)) for _ in range(3)] == [Reading] * 3

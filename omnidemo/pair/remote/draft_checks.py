@@ -118,7 +118,7 @@ class DraftChecker:
             reads = True
             while reads:  # others get the lock between two pieces
                 with self._pair._lock:
-                    reads = state.target.read()
+                    reads = state.target.read_chunk()
             if draft is None:
                 return Checked(name)
             with self._pair._lock:
