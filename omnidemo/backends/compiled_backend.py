@@ -22,7 +22,9 @@ from omnidemo.decoding.engine import RoundContext
 from omnidemo.decoding.method import Method
 from omnidemo.decoding.randomness import Sampler, SharedNoise
 from omnidemo.decoding.rollout import DRAWS, ProposalRule, Rollout, RolloutRequest
+from omnidemo.decoding.row_ops import RowStats, stats_of
 from omnidemo.decoding.sampling import Probs
+from omnidemo.decoding.state import target_probs
 
 
 def roll_out(drafter: DrafterContext, order: RolloutRequest) -> Rollout | None:
@@ -93,23 +95,32 @@ class CompiledBackend:
         """Accept by compiled code, where only the target's own token is accepted. The method corrects other
         rejections."""
         sampling, proposal, noise = context.sampling, draft.proposal, context.noise
-        own = context.constraint is None and (sampling.greedy or noise is not None)
-        if not own or read.stats is None or (draft.slots and type(method).accept is not Method.accept):
+        own, form, stats = sampling.greedy or noise is not None, context.constraint, read.stats
+        if not own or stats is None or (draft.slots and type(method).accept is not Method.accept):
             return None
         if self._ends is None:
             self._ends = np.array(tuple(context.end_ids), np.int64)
         kernels, count = compile_kernels.kernels(), len(proposal)
         assert kernels is not None
+        if form is not None:
+            rows = form.masked(read.logits, proposal)
+            # where a filter or a penalty comes behind the mask, the kernel reads the rows alone
+            simple = context.penalty is None and sampling.plain
+            stats = stats_of(rows, sampling.temperature) if simple else RowStats(rows, stats.numbers, 0.0)
         accepts, likely = np.zeros(count), np.zeros(count + 1)
         accepted, written = kernels.judge_own(
-            np.array(proposal, np.int64), read.stats.rows, read.stats.numbers,
+            np.array(proposal, np.int64), stats.rows, stats.numbers,
             choice_of(sampling, None, noise, context.place(0).position, count + 1),
             text_of(context.target_seen(), self._ends), accepts, likely,
         )  # fmt: skip
         token = None if written == NONE else written
         rejected = token is not None and accepted < len(draft.slots)
         judged = accepts[: min(count, accepted + (token is not None))].tolist()
-        return Acceptance(accepted, token, rejected, judged), likely.tolist()
+        made = Acceptance(accepted, token, rejected, judged)
+        if form is None:
+            return made, likely.tolist()
+        # the target's own probabilities, before the mask
+        return made, target_probs(read, proposal, [*proposal[:accepted], *([] if token is None else [token])])
 
 
 def rolls(context: RoundContext) -> bool:

@@ -170,3 +170,15 @@ class RowStats:
         rows, known = self.rows, self.numbers.tolist()
         away = [float(rows[row, token]) - known[row][TOP] for row, token in enumerate(tokens, first)]
         return [math.exp(less * factor) / known[row][mass] for row, less in enumerate(away, first)]
+
+
+def stats_of(rows: NDArray[np.float32], temperature: float) -> RowStats:
+    """The `RowStats` of rows [R, V] that no pass has written, such as masked ones."""
+    best = rows.argmax(-1)
+    numbers = np.ones((len(rows), 4), np.float32)
+    numbers[:, BEST], numbers[:, TOP] = best, np.take_along_axis(rows, best[:, None], -1)[:, 0]
+    if temperature > 0.0:  # else the arg-max decides
+        for row, token, found in zip(rows, best.tolist(), numbers, strict=True):
+            found[MASS] = 1.0 / token_prob(row, token)
+            found[TEMPERED] = 1.0 / token_prob(row * np.float32(1.0 / temperature), token)
+    return RowStats(rows, numbers, temperature)

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from omnidemo.backends.compiled_backend import CompiledBackend
 from omnidemo.core.tasks import Task
+from omnidemo.decoding import engine
 from omnidemo.decoding.methods import METHODS
 from omnidemo.pair.pair import Pair
 from tests.contract.sides import STORY, Sides, answer
@@ -57,6 +59,16 @@ def test_every_coupled_method_keeps_them(trained: Sides, method: str, sampling: 
     options = FORMS["schema"] | SAMPLINGS[sampling]
     made = trained.ask(STORY, method=method, max_new_tokens=60, **options)
     assert made.token_ids == plain(trained, **options)
+
+
+def test_compiled_code_judges_masked_rows(trained: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
+    pair = trained.fast
+    caches = (model.runner.new_cache() for model in (pair.target, pair.drafter))
+    if not isinstance(pair.make_backend(*caches), CompiledBackend):
+        pytest.skip("another backend, whose rounds the reference judges")
+    monkeypatch.setattr(engine, "_judged", lambda *_: pytest.fail("the reference judges"))
+    for sampling in SAMPLINGS.values():
+        pair.generate(STORY, max_new_tokens=20, learn=False, **FORMS["schema"], **sampling)
 
 
 def test_answers_obey_their_form(trained: Sides) -> None:
