@@ -45,6 +45,7 @@ for command in (
     model_commands.answers,
     model_commands.tokenizer,
     model_commands.rows,
+    model_commands.phrases,
     model_commands.train,
     model_commands.ceilings,
     model_commands.learning,

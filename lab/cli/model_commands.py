@@ -217,6 +217,21 @@ def learning(
     typer.echo(learner.table(found))
 
 
+def phrases(target: Targets, prompts: Prompts, shards: Shards) -> None:
+    """Write the known phrases of targets, which ship with the project, out of their recorded answers."""
+    from lab.drafters.corpus import read_answers
+    from lab.drafters.phrases import count_phrases, write_phrases
+    from omnidemo.core.config import Settings
+    from omnidemo.models.known_phrases import file_of
+    from omnidemo.models.names import resolve
+
+    for each in target:
+        name, _, place = each.partition("=")
+        arrays = count_phrases(read_answers(shards, name, place, prompts))
+        write_phrases(path := file_of(resolve(place, Settings()).name), arrays)
+        typer.echo(f"{path}: {len(arrays['weights']):,} contexts, {path.stat().st_size / 1e6:.1f} MB")
+
+
 def steps(
     vocabulary: Annotated[int, typer.Option(help="Pieces of the vocabulary.")] = 5000,
     context: Annotated[int, typer.Option(help="Tokens before the step.")] = 400,

@@ -29,11 +29,11 @@ LONG_READING = 1.5  # seconds of reading a prompt with shown progress
 
 class Match(NamedTuple):
     """Why a token was copied: the newest `length` tokens also stand in the `origin` (the prompt, the answer
-    so far, or an earlier answer), followed by this token. The origin "form" has length 0: the answer's form
-    leaves no other token."""
+    so far, or an earlier answer), followed by this token; "phrase": it has often followed them in what the
+    target wrote long ago. The origin "form" has length 0: the answer's form leaves no other token."""
 
     length: int
-    origin: Literal["prompt", "answer", "earlier", "form"]
+    origin: Literal["prompt", "answer", "earlier", "phrase", "form"]
 
 
 @dataclass(slots=True)  # not frozen: see above

@@ -9,6 +9,7 @@ from omnidemo.core.records import Match
 from omnidemo.decoding.constraint import Constraint
 from omnidemo.decoding.sources.copy_chances import LONGEST_COPY, CopiedDraft
 from omnidemo.decoding.sources.memory_source import MemorySource
+from omnidemo.decoding.sources.phrase_source import PhraseSource
 
 FORCED = Match(0, "form")
 
@@ -25,7 +26,7 @@ class FormSource:
     """A `Source`: the ids that a form forces, then those of memory. Forced ids are drafted and verified like
     others, so the distribution stays the target's under the masks."""
 
-    def __init__(self, constraint: Constraint, memory: MemorySource | None) -> None:
+    def __init__(self, constraint: Constraint, memory: MemorySource | PhraseSource | None) -> None:
         self._constraint, self._memory = constraint, memory
 
     def draft(self, ids: Sequence[int], most: int) -> CopiedDraft | None:

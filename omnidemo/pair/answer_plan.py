@@ -19,6 +19,7 @@ from omnidemo.decoding.sampling import SamplingParams
 from omnidemo.decoding.sources.continuations import Continuations
 from omnidemo.decoding.sources.copy_chances import CopyChances
 from omnidemo.decoding.sources.memory_source import MemorySource
+from omnidemo.decoding.sources.phrase_source import PhraseSource
 from omnidemo.decoding.sources.text_index import TextIndex
 from omnidemo.decoding.state import DecodingState
 from omnidemo.pair.drafting_line import DraftingLine
@@ -51,7 +52,7 @@ def plan_answer(
         line.cost_model = costs
     method, ends = pair._method(asked.method), pair.map.target.roles.get("end", ())
     constraint = pair.constraint(asked)
-    memory = _copier(costs.copies, asked, method, state, prompt, ends, earlier)
+    memory = _copier(costs.copies, asked, method, state, prompt, ends, earlier, pair.phrases)
     return AnswerPlan(
         method, pair.map, ngrams,
         SamplingParams(**{each.name: getattr(asked, each.name) for each in fields(SamplingParams)}),
@@ -66,13 +67,14 @@ def plan_answer(
 
 def _copier(
     chances: CopyChances, asked: GenerationConfig, method: Method, state: DecodingState, prompt: int,
-    ends: Sequence[int], earlier: Earlier,
-) -> MemorySource | None:  # fmt: skip
+    ends: Sequence[int], earlier: Earlier, phrases: Continuations | None,
+) -> MemorySource | PhraseSource | None:  # fmt: skip
     """The source of drafts from memory; None without copying."""
     if not method.copies or not (asked.copying or not method.drafts):
         return None
     known = earlier if asked.learn or asked.recall else Earlier()
-    return MemorySource(state.text, chances, ends, prompt, *known)
+    source = MemorySource(state.text, chances, ends, prompt, *known)
+    return source if phrases is None else PhraseSource(source, phrases)
 
 
 @dataclass(frozen=True, slots=True)

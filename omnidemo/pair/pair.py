@@ -27,6 +27,7 @@ from omnidemo.decoding.engine import AnswerPlan, Limits, OnDraft, decode
 from omnidemo.decoding.methods import BASELINE, Method, make_method
 from omnidemo.decoding.randomness import Sampler
 from omnidemo.decoding.sampling import SamplingParams
+from omnidemo.decoding.sources.continuations import Continuations
 from omnidemo.decoding.tracing import Tracer
 from omnidemo.models.answer_forms import AnswerForms, FormError
 from omnidemo.models.load import LanguageModel
@@ -76,6 +77,7 @@ class Pair:
         self._lines: dict[str, DraftingLine] = {}
         self._lock = threading.Lock()  # held for one round, a swap, or a change of the trie
         self._memory = NgramMemory(lambda: self.ngrams, self.map, (target.name, drafter.name), self._lock)
+        self.phrases: Continuations | None = None  # what the target often writes, to whomever
         self.copies = CopyMemory(copy_mb << 20, self._lock)
         self._top_k = top_k
         self._forms = AnswerForms(self.map.target, target.runner.rows)
@@ -315,9 +317,11 @@ class Pair:
     def _guesses(self, asked: GenerationConfig, line: DraftingLine, ngrams: NgramCache) -> str:
         """See `Generation.guesses`. It takes constant time. The lock is held."""
         copies = self.copies.digest(asked.domain) if asked.copying and (asked.learn or asked.recall) else ""
+        phrases = str(self.phrases.contexts) if asked.copying and self.phrases is not None else ""
         parts = {
             "drafter": self.drafter_digest[:8], "": line.adapter,
             "ngrams": f"{len(ngrams)}-{ngrams.digest}" if len(ngrams) else "0", "copies": copies,
+            "phrases": phrases,
         }  # fmt: skip
         told = [f"{name}-{what}" if name else what for name, what in parts.items() if what]
         return ".".join([*told, asked.drafting])

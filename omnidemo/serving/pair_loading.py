@@ -14,6 +14,7 @@ from omnidemo.backends.choice import waits
 from omnidemo.backends.fused_llama import FusedLlama, pick_threads
 from omnidemo.core.config import DEFAULT, GREEDY, Settings
 from omnidemo.learning.lines.trainer_pool import TrainerPool, Trainers
+from omnidemo.models.known_phrases import phrases_of
 from omnidemo.models.load import LanguageModel, load_model, weight_bytes
 from omnidemo.models.memory_need import LEARNING
 from omnidemo.models.names import drafter_of, resolve
@@ -64,6 +65,7 @@ def build_pair(
         torch.set_num_threads(1 if shared else settings.threads or pick_threads(large.parameters))
     progress("vocabulary map", 0.8, f"{len(large.vocabulary):,} × {len(small.vocabulary):,} tokens")
     pair = make(large, small, **settings.limits)
+    pair.phrases = phrases_of(large.name) if pair.here else None
     if waits(large.runner) or waits(small.runner):
         compile_kernels.when_ready(lambda: use_kernels(pair))
     return pair

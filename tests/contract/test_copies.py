@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 
+from lab.drafters.phrases import count_phrases
 from omnidemo import Generation
+from omnidemo.backends.batched_writer import Answer
+from omnidemo.decoding.sources.continuations import Continuations
+from omnidemo.models.known_phrases import ARRAYS
 from tests.contract.sides import Sides
 from tests.support.trained_pair.patterns import examples
 
@@ -43,6 +47,27 @@ def test_greedy_ids_are_those_of_plain_decoding(trained: Sides) -> None:
     for copying in (False, True):
         made = trained.ask(AGAIN, temperature=0.0, draft_length=6, copying=copying)
         assert made.token_ids == plain.token_ids and (copied(made) > 0) == copying
+
+
+@pytest.mark.parametrize("options", WARPS.values(), ids=WARPS)
+def test_known_phrases_change_no_id(trained: Sides, options: dict[str, Any]) -> None:
+    options = {"max_new_tokens": 40, "seed": 2, **options}
+    plain = trained.ask(ASKED, method="autoregressive", **options)
+    prompt = trained.fast.prompt_ids(ASKED)
+    arrays = count_phrases([Answer("", "", 0.0, "end", prompt, [*plain.token_ids[5:]])] * 3)
+    try:
+        for pair in trained.both:
+            pair.phrases = Continuations.of(*(arrays[name] for name in ARRAYS))
+        made = trained.ask(ASKED, draft_policy="chance", **options)
+        alone = trained.ask(ASKED, method="copy", draft_policy="chance", **options)
+    finally:
+        for pair in trained.both:
+            pair.phrases = None
+    assert made.token_ids == alone.token_ids == plain.token_ids
+    for each in (made, alone):
+        matches = [token.match for done in each.rounds for token in done.tokens if token.match]
+        assert sum(match.origin == "phrase" for match in matches) > 5
+        assert each.metrics["copied"] == len(matches) and not each.metrics["copied_earlier"]
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from omnidemo.decoding.sampling import SamplingParams
 from omnidemo.decoding.sources.continuations import Continuations
 from omnidemo.decoding.sources.copy_chances import CopiedDraft, CopyChances
 from omnidemo.decoding.sources.memory_source import MemorySource
+from omnidemo.decoding.sources.phrase_source import PhraseSource
 from tests.law.test_exactness import LOSSLESS, WARPS
 from tests.support.worlds import CROSSING, NESTED, PLAIN, World, distance
 
@@ -35,12 +36,17 @@ def habits(size: int) -> Continuations:
 
 @dataclass(frozen=True)
 class Remembering(World):
-    """A world that has earlier answers."""
+    """A world that has earlier answers, or known `phrases` in their place."""
 
-    def copier(self, state: DecodingState) -> MemorySource:
+    phrases: bool = False
+
+    def copier(self, state: DecodingState) -> MemorySource | PhraseSource:
         ends = self.target.roles.get("end", ())
         known = habits(len(self.target))
-        return MemorySource(state.text, CopyChances(), ends, len(self.prompt), known=known)
+        text, count = state.text, len(self.prompt)
+        if self.phrases:
+            return PhraseSource(MemorySource(text, CopyChances(), ends, count), known)
+        return MemorySource(text, CopyChances(), ends, count, known=known)
 
 
 def remembering(world: World, **changes: object) -> Remembering:
@@ -51,6 +57,7 @@ MEMORIES = {
     "nested": remembering(NESTED, prompt=(2, 0, 1, 3, 0, 2, 1, 5, 0, 1)),
     "plain": remembering(PLAIN, prompt=(0, 1, 2, 1, 1, 0, 1)),
     "crossing": remembering(CROSSING, prompt=(1, 0, 2, 1, 1, 0)),
+    "phrases": remembering(PLAIN, prompt=(0, 1, 2, 1, 1, 0, 1), phrases=True),
 }
 WORLDS = [pytest.param(world, id=name) for name, world in MEMORIES.items()]
 METHODS = dict(LOSSLESS.items())

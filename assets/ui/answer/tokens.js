@@ -71,6 +71,7 @@ const origins = answer => ({
   prompt: answer.first === false ? "the chat so far" : "your message",
   answer: "this answer",
   earlier: "an earlier answer",
+  phrase: "a phrase that the big model often writes",
 });
 const matched = ([length, origin], answer) =>
   `matches ${plural(length, "token")} of ${origins(answer)[origin]}`;

@@ -38,6 +38,7 @@ const proposed = round => {
     prompt: "the question or the chat before",
     answer: "this answer",
     earlier: "an earlier answer",
+    phrase: "a phrase that the big model often writes",
   }[match?.[1]];
   return joined(
     [

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omnidemo.decoding.sources.compiled import call
-from omnidemo.decoding.sources.ngram_table import KEPT, LONGEST, WAYS, count, follow
+from omnidemo.decoding.sources.ngram_table import FIRST, KEPT, LONGEST, PRIME, SECOND, WAYS, count, follow
 
 BYTES = 16 + 8 * KEPT  # of a context: key, weight and age; next ids and their counts
 SMALLEST = 8  # bits of the number of a bucket in a first table
@@ -37,6 +37,29 @@ class Continuations:
         # keys, weights, ages [contexts]; ids and counts [contexts · KEPT]
         self.arrays: list[NDArray[Any]] = [np.zeros(size, kind) for kind in (np.int64, np.float32, np.int32)]
         self.arrays += [np.zeros(size * KEPT, kind) for kind in (np.int32, np.float32)]
+
+    @classmethod
+    def of(
+        cls, contexts: NDArray[Any], weights: NDArray[Any], ids: NDArray[Any], counts: NDArray[Any]
+    ) -> Continuations:
+        """The table of contexts [n, LONGEST], the newest id last and −1 before the first, with the weight,
+        the next ids [n, KEPT] and the counts of each. In a full bucket the greatest weights stay."""
+        made, one, two = cls(len(weights) * 4 * BYTES), np.zeros(len(weights), np.int64), 0
+        made._make_room(len(weights))
+        for token in contexts.T[::-1].astype(np.int64):
+            there = token >= 0
+            one = np.where(there, (one + token + 1) * FIRST % PRIME, one)
+            two = np.where(there, (two + token + 1) * SECOND % PRIME, two)
+        bucket = one >> (31 - made.bits)
+        order = np.lexsort((-weights, bucket))
+        sorted_ = bucket[order]
+        place = np.arange(len(order)) - np.searchsorted(sorted_, sorted_)
+        order, at = order[place < WAYS], (sorted_ * WAYS + place)[place < WAYS]
+        tables = made.arrays
+        tables[0][at], tables[1][at], tables[2][at] = (one << 31 | two)[order], weights[order], 1
+        tables[3].reshape(-1, KEPT)[at], tables[4].reshape(-1, KEPT)[at] = ids[order], counts[order]
+        made.contexts = len(at)
+        return made
 
     def become(self, other: Continuations) -> None:
         """Take over the contents of `other`, which is not used afterwards."""

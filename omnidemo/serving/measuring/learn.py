@@ -381,7 +381,7 @@ class Learning:
             pair.publish(1, merged_weights(base, self.state.adapter))
         known = self.learned()
         pair.know(DOMAIN, known.ngrams, known.answers)
-        fresh.prices = pair.prices
+        fresh.prices, fresh.phrases = pair.prices, pair.phrases
         pair.measure_prices()
         lanes = {"plain": (pair, BASELINE), "before": (fresh, "ngram-exact"), "after": (pair, "ngram-exact")}
         ratios: dict[str, list[float]] = {"before": [], "after": []}
