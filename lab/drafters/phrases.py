@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from omnidemo.backends.batched_writer import Answer
+from omnidemo.backends.batched_writer import WrittenAnswer
 from omnidemo.decoding.sources.ngram_table import KEPT, LONGEST
 from omnidemo.models.known_phrases import ARRAYS
 
@@ -17,7 +17,7 @@ FEWEST = 2  # times that a context was met
 MOST = 65_535  # times that count
 
 
-def count_phrases(answers: Iterable[Answer], fewest: int = FEWEST) -> dict[str, NDArray[np.int64]]:
+def count_phrases(answers: Iterable[WrittenAnswer], fewest: int = FEWEST) -> dict[str, NDArray[np.int64]]:
     """The arrays of a file. Contexts reach back into the end of the prompt."""
     found: defaultdict[tuple[int, ...], Counter[int]] = defaultdict(Counter)
     for answer in answers:

@@ -8,7 +8,7 @@ import pytest
 
 from lab.drafters.phrases import count_phrases
 from omnidemo import Generation
-from omnidemo.backends.batched_writer import Answer
+from omnidemo.backends.batched_writer import WrittenAnswer
 from omnidemo.decoding.sources.continuations import Continuations
 from omnidemo.models.known_phrases import ARRAYS
 from tests.contract.sides import Sides
@@ -54,7 +54,7 @@ def test_known_phrases_change_no_id(trained: Sides, options: dict[str, Any]) -> 
     options = {"max_new_tokens": 40, "seed": 2, **options}
     plain = trained.ask(ASKED, method="autoregressive", **options)
     prompt = trained.fast.prompt_ids(ASKED)
-    arrays = count_phrases([Answer("", "", 0.0, "end", prompt, [*plain.token_ids[5:]])] * 3)
+    arrays = count_phrases([WrittenAnswer("", "", 0.0, "end", prompt, [*plain.token_ids[5:]])] * 3)
     try:
         for pair in trained.both:
             pair.phrases = Continuations.of(*(arrays[name] for name in ARRAYS))

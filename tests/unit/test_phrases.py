@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from lab.drafters.phrases import count_phrases, write_phrases
-from omnidemo.backends.batched_writer import Answer
+from omnidemo.backends.batched_writer import WrittenAnswer
 from omnidemo.decoding.sources.continuations import Continuations
 from omnidemo.decoding.sources.copy_chances import CopyChances
 from omnidemo.decoding.sources.memory_source import MemorySource
@@ -22,8 +22,8 @@ SHIPPED = "gguf/Qwen2.5-Coder-1.5B-Instruct-Q4_K_M-6dbf11a0"
 PROMPT = [1, 2, 3]
 
 
-def answers(*texts: list[int]) -> list[Answer]:
-    return [Answer("s", str(number), 0.0, "end", PROMPT, text) for number, text in enumerate(texts)]
+def answers(*texts: list[int]) -> list[WrittenAnswer]:
+    return [WrittenAnswer("s", str(number), 0.0, "end", PROMPT, text) for number, text in enumerate(texts)]
 
 
 def table(*texts: list[int], fewest: int = 2) -> Continuations:

@@ -44,7 +44,8 @@ class Continuations:
     ) -> Continuations:
         """The table of contexts [n, LONGEST], the newest id last and −1 before the first, with the weight,
         the next ids [n, KEPT] and the counts of each. In a full bucket the greatest weights stay."""
-        made, one, two = cls(len(weights) * 4 * BYTES), np.zeros(len(weights), np.int64), 0
+        made = cls(len(weights) * 4 * BYTES)
+        one, two = np.zeros((2, len(weights)), np.int64)
         made._make_room(len(weights))
         for token in contexts.T[::-1].astype(np.int64):
             there = token >= 0
