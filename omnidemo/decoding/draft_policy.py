@@ -56,20 +56,16 @@ class DraftPolicy:
         drafter has not read."""
         self._rule = None
 
-    def copies(self, index: int, copied: CopiedDraft, drafts: bool) -> int:
-        """How many copied ids round `index` proposes instead of a draft. `drafts`: whether the drafter can
-        draft. By default a copy is taken if its expected accepted tokens exceed those of a draft by one."""
-        count, right = min(len(copied.ids), self.longest), self._right / self._judged
-        expected = sum(right ** (place + 1) for place in range(self.longest)) if drafts else 0.0
-        return count if sum(copied.chances[:count]) > expected + (1.0 if drafts else 0.0) else 0
-
-    def budget(self, index: int) -> int:
-        """Drafter tokens of round `index`; 0 is plain decoding."""
-        return self.longest
-
-    def budget_behind(self, index: int) -> int:
-        """Drafter tokens after the copied ids that `copies` has just chosen."""
-        return 0
+    def plan(self, copied: CopiedDraft | None, drafts: bool) -> tuple[int, int]:
+        """(How many copied ids the round proposes, how many drafter tokens it may draft after them); (0, 0)
+        is plain decoding. `drafts`: whether the drafter can draft. By default a copy stands alone, and is
+        taken if its expected accepted tokens exceed those of a draft by one."""
+        if copied is not None:
+            count, right = min(len(copied.ids), self.longest), self._right / self._judged
+            expected = 1.0 + sum(right ** (place + 1) for place in range(self.longest)) if drafts else 0.0
+            if sum(copied.chances[:count]) > expected:
+                return count, 0
+        return 0, self.longest if drafts else 0
 
     def offers(self) -> tuple[Offer, ...]:
         """What each source offered in this round; () for a policy without acceptance probabilities."""
@@ -149,8 +145,19 @@ class AdaptivePolicy(DraftPolicy):
         far = min(max(2, self._alone.length), longest)
         self._slot = (prices[far] - prices[1]) / (far - 1) if far > 1 else prices[1] - 1.0
 
-    def copies(self, index: int, copied: CopiedDraft, drafts: bool) -> int:
-        self._can_draft, alone = drafts, self._alone
+    def plan(self, copied: CopiedDraft | None, drafts: bool) -> tuple[int, int]:
+        self._can_draft = drafts
+        count = self._copied(copied, drafts) if copied is not None else 0
+        if count:
+            self._taken, self._leads, self._before = "copy", True, self._copy_chance
+        behind = bool(self._drafted_behind) if count else drafts and self._pays
+        if behind:
+            self._taken, self._has_drafted = "fused" if count else "drafter", True
+        return count, self.longest if behind else 0
+
+    def _copied(self, copied: CopiedDraft, drafts: bool) -> int:
+        """How many of the copied ids are proposed."""
+        alone = self._alone
         chances = np.array(copied.chances)[:, None]
         whole = chances * self._behind[: None if drafts else 1]  # [copied − 1, drafted]: the chance of all
         tokens = 1.0 + chances.cumsum(0) - chances + whole.cumsum(1)
@@ -165,22 +172,7 @@ class AdaptivePolicy(DraftPolicy):
             enough, better = self.costs.pays(copy), copy.rate > alone.rate
         else:
             enough, better = bool(worth[at]), copy.tokens > alone.tokens
-        if not enough or (drafts and self._pays and not better):
-            return 0
-        self._taken, self._leads, self._before = "copy", True, self._copy_chance
-        return place + 1
-
-    def budget_behind(self, index: int) -> int:
-        if not self._drafted_behind:
-            return 0
-        self._taken, self._has_drafted = "fused", True
-        return self.longest
-
-    def budget(self, index: int) -> int:
-        if not self._pays:
-            return 0
-        self._taken, self._has_drafted = "drafter", True
-        return self.longest
+        return place + 1 if enough and (better or not (drafts and self._pays)) else 0
 
     def offers(self) -> tuple[Offer, ...]:
         """The best draft of each source, even if plain decoding is better."""

@@ -6,7 +6,6 @@ and `decode` commits the result and yields it as a `Round`. `RoundContext` has w
 
 from __future__ import annotations
 
-import codecs
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -76,21 +75,6 @@ class Limits:
     def stop_ids(self, vocabulary: VocabularyMap) -> list[int]:
         """The control tokens whose names are stop strings. They write no text."""
         return [vocabulary.target.control[stop] for stop in self.stop if stop in vocabulary.target.control]
-
-    def until_stop(
-        self, ids: list[int], text: str, vocabulary: VocabularyMap, decoder: codecs.IncrementalDecoder
-    ) -> int:
-        """How many of the ids after `text` stay: up to the one that completes a stop string. Restores the
-        decoder's state."""
-        state = decoder.getstate()
-        count = len(ids)
-        for position, token_id in enumerate(ids):
-            text += decoder.decode(vocabulary.target.writes(token_id))
-            if any(stop in text for stop in self.stop):
-                count = position + 1
-                break
-        decoder.setstate(state)
-        return count
 
     def finish_reason(self, text: str, emitted: int, free_positions: int) -> FinishReason | None:
         """Why the generation ends after `emitted` tokens with this text; None while it goes on.
@@ -185,12 +169,12 @@ def _plan(
     """Decide what the next round drafts. It may emit at most `most` tokens."""
     drafts = method.drafts and state.drafter.can_draft
     policy.begin_round(index, len(state.target.ids), state.drafter.unread if drafts else 0)
-    if copied is not None and (count := policy.copies(index, copied, drafts)):
-        behind = min(policy.budget_behind(index), most - 1 - count) if drafts else 0
-        base, proposed = len(state.drafter.ids), zip(copied.ids[:count], copied.matches, strict=False)
+    count, length = policy.plan(copied, drafts)
+    slots, base = list[Slot](), len(state.drafter.ids)
+    if copied is not None:
+        proposed = zip(copied.ids[:count], copied.matches, strict=False)
         slots = [Slot(token, (), 1.0, base, match=match) for token, match in proposed]
-        return RoundPlan(behind, most, slots)
-    return RoundPlan(min(policy.budget(index), most - 1) if drafts else 0, most)
+    return RoundPlan(min(length, most - 1 - count), most, slots)
 
 
 def _teach(policy: DraftPolicy, plan: RoundPlan, result: RoundResult) -> None:
@@ -269,15 +253,19 @@ class _Answer:
         self.reason: FinishReason | None = "context" if state.target.free_positions < 1 else None
 
     def until_stop(self, result: RoundResult) -> RoundResult:
-        """The round, cut after a stop string. Draft tokens after it count as not judged."""
+        """The round, cut after the id that completes a stop string. Draft tokens after it count as not judged."""
         if not self.limits.stop:
             return result
-        ids = result.ids
-        count = self.limits.until_stop(ids, self.text, self.vocabulary, self.state.decoder)
-        if count == len(ids):
-            return result
-        slots, probs = result.slots[:count], result.accept_probs[:count]
-        return replace(result, slots=slots, accept_probs=probs, accepted=count, next_token=None)
+        text, decoder, ids = self.text, self.state.decoder, result.ids
+        before = decoder.getstate()
+        for count, token_id in enumerate(ids, 1):
+            text += decoder.decode(self.vocabulary.target.writes(token_id))
+            if count < len(ids) and any(stop in text for stop in self.limits.stop):
+                slots, probs = result.slots[:count], result.accept_probs[:count]
+                result = replace(result, slots=slots, accept_probs=probs, accepted=count, next_token=None)
+                break
+        decoder.setstate(before)
+        return result
 
     def add(self, result: RoundResult, plan: RoundPlan) -> list[Token]:
         """Add a round to the text and decide whether the answer ends. Returns the round's tokens."""
@@ -392,27 +380,22 @@ class RoundContext:
         The token belongs to slot `index`, after a `path` of drafter ids. `completed`: drafter id → target id
         for tokens that complete a target token after the path; not needed for an empty path. NotFinite if the
         logits give no distribution."""
-        drawn, q, probs = self._drawn(logit_mask, index, path, completed)
+        if self.draws is not None and (made := self.draws.pop(self)) is not None:
+            drawn, q, probs = made
+        elif self.sampling.greedy:
+            probs = self.masked(logit_mask())
+            drawn = highest(probs)
+            q = token_prob(probs, drawn)
+        else:
+            probs, place = self.probs(logit_mask()), None
+            if self.rng.shared:
+                ends = completed or {}
+                ids = np.array([*ends], np.int64), np.array([*ends.values()], np.int64)
+                place = self.place(index)._replace(path=path, known=ids if path else self.map.directly)
+            drawn, q = draw_with_prob(self.rng, probs, place)
         if not 0.0 < q <= 2.0:  # NaN, or from infinite logits
             raise NotFinite
         return drawn, q, probs
-
-    def _drawn(
-        self, logit_mask: Callable[[], Logits], index: int, path: tuple[int, ...],
-        completed: Mapping[int, int] | None,
-    ) -> tuple[int, float, Probs]:  # fmt: skip
-        if self.draws is not None and (made := self.draws.pop(self)) is not None:
-            return made
-        if self.sampling.greedy:
-            logits = self.masked(logit_mask())
-            drawn = highest(logits)
-            return drawn, token_prob(logits, drawn), logits
-        probs, place = self.probs(logit_mask()), None
-        if self.rng.shared:
-            ends = completed or {}
-            ids = np.array([*ends], np.int64), np.array([*ends.values()], np.int64)
-            place = self.place(index)._replace(path=path, known=ids if path else self.map.directly)
-        return *draw_with_prob(self.rng, probs, place), probs
 
     def readable_logit_mask(self) -> Logits:
         """[D]: 0 for `readable` drafter tokens, −∞ for the rest."""
@@ -424,14 +407,11 @@ class RoundContext:
         if self.draws is not None:
             self.draws.fill(self, rule, budget, index)
 
-    def keep_drafting(self, slot: Slot) -> bool:
-        """Whether to draft another slot after this newest one."""
-        if not self.policy.watches:
-            return True
-        # Without the drafter's probabilities no stop rule applies, and the draft ends.
-        return bool(slot.draft_probs) and self._keep_drafting(slot.base, slot.draft_probs)
-
-    def _keep_drafting(self, base: int, draft_probs: Sequence[float]) -> bool:
+    def keep_drafting(self, base: int, draft_probs: Sequence[float]) -> bool:
+        """Whether to draft another slot after the newest one, which begins after `base` drafter ids. Without
+        the drafter's probabilities no stop rule applies, and the draft ends."""
+        if not self.policy.watches or not draft_probs:
+            return not self.policy.watches
         states: list[State] = []
         if self.policy.reads_states:
             read = [self.drafter.state(base + depth) for depth in range(len(draft_probs))]
@@ -468,7 +448,7 @@ class RoundContext:
             q.append(probability)
             distributions.append(probs)
             self.drafter.push(token)
-            if self.policy.watches and not self._keep_drafting(len(self.drafter.ids) - 1, [probability]):
+            if not self.keep_drafting(len(self.drafter.ids) - 1, [probability]):
                 break
         return drawn, q, distributions
 

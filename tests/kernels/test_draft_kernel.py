@@ -72,7 +72,7 @@ def test_rules_foresee_themselves() -> None:
         for name in ("cost", "confidence", "head"):
             rule = make_policy(GenerationConfig(draft_policy=name, **numbers), known, None)
             rule.begin_round(0, 50, 0)
-            rule.budget(0)
+            rule.plan(None, True)
             for _ in range(5):
                 stop, probs = rule.stop_rule(), [chance.random() ** 0.3 for _ in range(chance.choice((1, 2)))]
                 guess, said = foretold(stop, math.prod(probs)), rule.keep_drafting(probs, [])

@@ -16,6 +16,7 @@ from omnidemo.decoding.engine import AnswerPlan, Limits, RoundContext, decode
 from omnidemo.decoding.methods import Copy, Method, NgramMerge, Speculative, TokenIntersection
 from omnidemo.decoding.randomness import Sampler, SharedNoise
 from omnidemo.decoding.sampling import Probs, SamplingParams
+from omnidemo.decoding.sources.copy_chances import CopiedDraft
 from tests.law.test_exactness import LOSSLESS, WARPS
 from tests.support.worlds import CROSSING, NESTED, PLAIN, SAME, World, distance, p_value
 
@@ -35,8 +36,8 @@ EACH = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 class Copying(DraftPolicy):
     """Copies whenever it can."""
 
-    def copies(self, index: int, copied: object, drafts: bool) -> int:
-        return min(len(copied.ids), self.longest)  # type: ignore[attr-defined]
+    def plan(self, copied: CopiedDraft | None, drafts: bool) -> tuple[int, int]:
+        return super().plan(None, drafts) if copied is None else (min(len(copied.ids), self.longest), 0)
 
 
 def first_round(world: World, method: Method, sampling: SamplingParams) -> Round:

@@ -71,11 +71,9 @@ class Fusing(DraftPolicy):
         super().__init__(drafted)
         self.first = first
 
-    def copies(self, index: int, copied: CopiedDraft, drafts: bool) -> int:
-        return min(len(copied.ids), self.first)
-
-    def budget_behind(self, index: int) -> int:
-        return self.longest
+    def plan(self, copied: CopiedDraft | None, drafts: bool) -> tuple[int, int]:
+        count = 0 if copied is None else min(len(copied.ids), self.first)
+        return count, self.longest if drafts else 0
 
 
 SHAPES = {"one each": (1, 1), "two first": (2, 1), "two behind": (1, 2)}

@@ -61,7 +61,8 @@ def choices(prices: CostTable, clear: float) -> list[str | None]:
         copied = CopiedDraft([*range(6)], [Match(2, "prompt")] * 6, chances)
         policy = AdaptivePolicy(5, model)
         policy.begin_round(0, 0, 0)
-        took = "copy" if policy.copies(0, copied, True) else "drafter" if policy.budget(0) else "plain"
+        count, length = policy.plan(copied, True)
+        took = "copy" if count else "drafter" if length else "plain"
         true, ours = model.fused_prices(TRUE, 5, 0), model.draft_chances(5)
         behind = [0.0, *accumulate(model.draft_chances(5, behind=True))]
         every = [

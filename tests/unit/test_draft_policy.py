@@ -56,7 +56,7 @@ def test_a_drafter_that_is_too_sure_is_believed_less_in_every_class() -> None:
 def drafted(rule: DraftPolicy, sure: float) -> int:
     """How many slots the rule drafts when the drafter is as sure of each."""
     rule.begin_round(0, 50, 0)
-    count = rule.budget(0)
+    count = rule.plan(None, True)[1]
     for slot in range(count):
         if not rule.keep_drafting([sure], []):
             return slot + 1
@@ -120,9 +120,8 @@ def test_of_copies_drafter_both_and_neither_the_policy_takes_what_brings_most_fo
             chances.append(chances[-1] * chance.random() ** 0.3)
         policy = AdaptivePolicy(5, model)
         policy.begin_round(0, 0, 0)
-        count = policy.copies(0, copied(*chances), drafts=True)
-        behind = policy.budget_behind(0) if count else 0
-        source = ("fused" if behind else "copy") if count else "drafter" if policy.budget(0) else "plain"
+        count, length = policy.plan(copied(*chances), True)
+        source = ("fused" if length else "copy") if count else "drafter" if length else "plain"
         drafted = [sum(first * later**k for k in range(n)) for n in range(6)]
         behind_copies = [sum(model.behind() * later**k for k in range(n)) for n in range(6)]
         drafts = max((1 + drafted[n]) / (1 + n * (row + step)) for n in range(1, 6))
@@ -153,13 +152,13 @@ def test_the_margin_is_wider_where_prices_are_guessed() -> None:
         model = CostModel(CostTable.linear(1.0, 0.6, 0.1, origin=origin))
         policy = AdaptivePolicy(4, model)
         policy.begin_round(0, 0, 0)
-        assert (policy.copies(0, copied(0.76), drafts=False) > 0) is pays
+        assert (policy.plan(copied(0.76), False)[0] > 0) is pays
 
 
 def test_a_plain_round_says_what_each_source_lacks() -> None:
     policy = AdaptivePolicy(4, known(step=0.3, row=0.6))
     policy.begin_round(0, 0, 0)
-    assert not policy.copies(0, copied(0.4, 0.1), drafts=True) and not policy.budget(0)
+    assert policy.plan(copied(0.4, 0.1), True) == (0, 0)
     plain, draft, copy = policy.offers()
     assert plain.taken and plain.rate == plain.needed == 1.0
     assert (draft.source, draft.length, draft.taken) == ("drafter", 1, False)
@@ -168,7 +167,7 @@ def test_a_plain_round_says_what_each_source_lacks() -> None:
         1.4 / 1.6
     )
     policy.begin_round(1, 1, 0)
-    assert not policy.budget(1)
+    assert not policy.plan(None, True)[1]
     assert [offer.source for offer in policy.offers()] == ["plain", "drafter"], "memory had nothing"
 
 
@@ -181,19 +180,19 @@ def test_a_machine_that_gets_slower_by_half_decides_alike() -> None:
         chances = [0.9 * right**n for n in range(9)]
         for policy in policies:
             policy.begin_round(0, 0, 0)
-        one, other = ((policy.copies(0, copied(*chances), True), policy.budget(0)) for policy in policies)
+        one, other = (policy.plan(copied(*chances), True) for policy in policies)
         assert one == other and policies[0].stop_rule().price == pytest.approx(policies[1].stop_rule().price)
 
 
 def test_a_long_prompt_that_the_drafter_has_not_read_counts() -> None:
     policy = AdaptivePolicy(4, as_right_as(0.6, 0.4, known(step=0.3, row=0.1)))
     policy.begin_round(0, 4000, 0)
-    assert policy.budget(0) == 4
+    assert policy.plan(None, True)[1] == 4
     policy.begin_round(0, 4000, 4000)
-    assert policy.budget(0) == 4, "it has drafted, so it has read"
+    assert policy.plan(None, True)[1] == 4, "it has drafted, so it has read"
     other = AdaptivePolicy(4, as_right_as(0.6, 0.4, known(step=0.3, row=0.1)))
     other.begin_round(0, 4000, 4000)
-    assert other.budget(0) == 0
+    assert other.plan(None, True)[1] == 0
 
 
 def test_a_drafter_that_was_wrong_is_asked_again_when_what_is_known_has_faded() -> None:
@@ -202,7 +201,7 @@ def test_a_drafter_that_was_wrong_is_asked_again_when_what_is_known_has_faded() 
     policy, drafts = AdaptivePolicy(4, model), list[bool]()
     for index in range(2000):
         policy.begin_round(index, 50, 0)
-        drafts.append(policy.budget(index) > 0)
+        drafts.append(policy.plan(None, True)[1] > 0)
         if drafts[-1]:
             policy.learn([(0.5,)], [0.0])
         policy.count(int(drafts[-1]), int(drafts[-1]))
@@ -219,7 +218,7 @@ def test_the_rule_is_held_for_some_rounds() -> None:
     policy, rules = AdaptivePolicy(8, model), list[float]()
     for index in range(3 * HOLD):
         policy.begin_round(index, 50 + index, 0)
-        assert policy.budget(index) == 8
+        assert policy.plan(None, True)[1] == 8
         rules.append(policy.stop_rule().price)
         policy.learn([(0.9,), (0.9,)], [1.0, 1.0])
         policy.count(2, 2)
@@ -231,10 +230,10 @@ def test_an_answer_that_has_begun_goes_by_the_prices_that_it_began_with() -> Non
     policy = AdaptivePolicy(8, model)
     model.prices.become(CostTable.linear(1.0, 9.0, 9.0))
     policy.begin_round(0, 50, 0)
-    assert policy.budget(0) == 8
+    assert policy.plan(None, True)[1] == 8
     other = AdaptivePolicy(8, model)
     other.begin_round(0, 50, 0)
-    assert other.budget(0) == 0
+    assert other.plan(None, True)[1] == 0
 
 
 def likely(longest: int, model: CostModel) -> AdaptivePolicy:
@@ -257,22 +256,22 @@ def test_chance_drafts_while_the_whole_draft_is_likely_and_knows_no_time() -> No
 
 def test_chance_copies_what_is_likely_where_that_is_more_than_a_draft() -> None:
     rule = likely(8, CostModel())
-    assert rule.copies(0, copied(0.9, 0.8, 0.31, 0.29, 0.2), drafts=False) == 3
+    assert rule.plan(copied(0.9, 0.8, 0.31, 0.29, 0.2), False)[0] == 3
     # half of the drafter's guesses are right, as far as is known: behind the second copy one is likelier than
     # the third
-    assert rule.copies(0, copied(0.9, 0.8, 0.31, 0.29, 0.2), drafts=True) == 2 and rule.budget_behind(0) == 8
+    assert rule.plan(copied(0.9, 0.8, 0.31, 0.29, 0.2), True) == (2, 8)
     assert rule.stop_rule().cumulative == 0.8
-    assert rule.copies(0, copied(0.9, 0.8, 0.6, 0.4, 0.2), drafts=True) == 4 and not rule.budget_behind(0)
-    assert rule.copies(0, copied(0.25), drafts=False) == 0
-    assert rule.copies(0, copied(0.45), drafts=True) == 0, "half of its guesses are right, as far as is known"
+    assert rule.plan(copied(0.9, 0.8, 0.6, 0.4, 0.2), True) == (4, 0)
+    assert rule.plan(copied(0.25), False)[0] == 0
+    assert rule.plan(copied(0.45), True)[0] == 0, "half of its guesses are right, as far as is known"
     right = likely(8, as_right_as(1.0, 1.0, CostModel()))
-    assert right.copies(0, copied(0.35), drafts=True) == 0, "a draft brings more"
+    assert right.plan(copied(0.35), True)[0] == 0, "a draft brings more"
 
 
 def test_chance_says_what_was_offered_at_the_length_that_it_would_have_and_for_what_price() -> None:
     model = as_right_as(0.8, 0.5, known(step=0.2, row=0.1))
     rule = likely(4, model)
-    assert rule.budget(0) == 4
+    assert rule.plan(None, True)[1] == 4
     plain, draft = rule.offers()
     first, later = model.first(), model.later()
     assert plain == ("plain", 0, 1.0, 1.0, 1.0, False, 0.0)
@@ -280,12 +279,12 @@ def test_chance_says_what_was_offered_at_the_length_that_it_would_have_and_for_w
     assert draft.tokens == pytest.approx(1 + first + first * later) and draft.price == pytest.approx(1.6)
     assert draft.chance == pytest.approx(first * later) and draft.needed == 0.0
     rule.begin_round(1, 3, 0)
-    assert rule.copies(1, copied(0.9, 0.8, 0.29), drafts=True) == 2 and rule.budget_behind(1) == 4
+    assert rule.plan(copied(0.9, 0.8, 0.29), True) == (2, 4)
     offers = {offer.source: offer for offer in rule.offers()}
     assert offers["fused"].length == 3 and offers["fused"].tokens == pytest.approx(2.7 + 0.8 * model.behind())
     assert offers["fused"].chance == 0.8 and offers["fused"].taken and not offers["drafter"].taken
     rule.begin_round(2, 5, 0)
-    assert rule.copies(2, copied(0.2), drafts=False) == 0
+    assert rule.plan(copied(0.2), False)[0] == 0
     assert [(offer.source, offer.taken) for offer in rule.offers()] == [("plain", True), ("copy", False)]
 
 

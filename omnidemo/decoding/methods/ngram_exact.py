@@ -70,7 +70,7 @@ class NgramExact(Method):
                 break
             context.drafter.push(*slot.draft_ids[len(context.drafter.ids) - base :])
             left -= len(slot.draft_ids)
-            if slot.target_id in context.end_ids or not context.keep_drafting(slot):
+            if slot.target_id in context.end_ids or not context.keep_drafting(slot.base, slot.draft_probs):
                 break
         for slot, children in open_slots:
             slot.q *= rest_of(total(slot.distributions[slot.draft_ids], children))

@@ -90,7 +90,7 @@ class StringRejection(Method):
             if not slot.draft_ids or slot.target_id in context.end_ids:
                 break
             context.drafter.push(*slot.draft_ids)
-            if not context.keep_drafting(slot):
+            if not context.keep_drafting(slot.base, slot.draft_probs):
                 break
         return draft
 
