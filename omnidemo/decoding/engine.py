@@ -253,7 +253,7 @@ class _Answer:
         self.reason: FinishReason | None = "context" if state.target.free_positions < 1 else None
 
     def until_stop(self, result: RoundResult) -> RoundResult:
-        """The round, cut after the id that completes a stop string. Draft tokens after it count as not judged."""
+        """The round, cut after the id that completes a stop string. Later draft tokens are not judged."""
         if not self.limits.stop:
             return result
         text, decoder, ids = self.text, self.state.decoder, result.ids
