@@ -32,7 +32,7 @@ ASKED: dict[str, Any] = {"max_new_tokens": ANSWER, "method": "ngram-exact", "lea
 def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     root = tmp_path_factory.mktemp("reading")
     target = save(root / "target", "byte-level", window=4096, ends=False)
-    return target, save(root / "drafter", "sentence-chunk", seed=1, window=4096)
+    return target, save(root / "drafter", "sentence-piece", seed=1, window=4096)
 
 
 @pytest.fixture
