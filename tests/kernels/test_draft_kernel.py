@@ -1,4 +1,5 @@
-"""Drawing ahead on a CPU: the compiled draws are the host's walk, and end where the rule would end them."""
+"""Drawing ahead on a CPU: a draft is one call of compiled code, which ends where the rule would end it. That
+the draws are the host's walk is in `contract`, which compares every guess."""
 
 from __future__ import annotations
 
@@ -9,6 +10,8 @@ from typing import Any
 import pytest
 import torch
 
+from lab.equality.tiny import random_model
+from omnidemo import load_pair
 from omnidemo.backends.compiled_backend import roll_out
 from omnidemo.backends.fused_llama import FusedCache, FusedLlama
 from omnidemo.core.config import GenerationConfig
@@ -19,40 +22,82 @@ from omnidemo.decoding.draft_policy import StopRule, make_policy
 from omnidemo.decoding.randomness import Sampler
 from omnidemo.decoding.rollout import RolloutRequest, token_by_token
 from omnidemo.decoding.sampling import SamplingParams
-from tests.support.rollout_sides import (
-    MAP,
-    Side,
-    sharp_model,
-)
+from omnidemo.pair.pair import Pair
+from tests.support.models import PROMPT, save
 from tests.support.runners import close
+from tests.support.worlds import PLAIN
+
+MAP = PLAIN.map
 
 
 @pytest.fixture(scope="module")
 def runner() -> FusedLlama:
-    return FusedLlama(sharp_model())
+    return FusedLlama(random_model("llama", len(MAP.targets), seed=3))
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
+    root = tmp_path_factory.mktemp("drawing")
+    made = load_pair(
+        save(root / "target", "byte-level", ends=False), save(root / "drafter", "sentence-piece", seed=1)
+    )
+    made.fill_cache()
+    return made
+
+
+@pytest.mark.parametrize(
+    "sampling", [{"temperature": 0.0}, {"temperature": 0.7, "seed": 3, "repetition_penalty": 1.3}], ids=str
+)
+@pytest.mark.parametrize("method", ["ngram-exact", "token-intersection", "string-exact-match"])
+def test_a_draft_is_one_call_and_nothing_is_drawn_in_vain(
+    pair: Pair, method: str, sampling: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn, passes, calls = 0, 0, 0
+    roll, forward = FusedCache.roll_out, FusedCache.forward
+
+    def rolled(self: FusedCache, *given: Any) -> Any:
+        nonlocal drawn, passes, calls
+        before = passes
+        found = roll(self, *given)
+        passes, calls = before, calls + 1
+        drawn += 0 if found is None else len(found.ids)
+        return found
+
+    def read(self: FusedCache, *given: Any) -> Any:
+        nonlocal passes
+        passes += self.runner is pair.drafter.runner
+        return forward(self, *given)
+
+    monkeypatch.setattr(FusedCache, "roll_out", rolled)
+    monkeypatch.setattr(FusedCache, "forward", read)
+    made = pair.generate(
+        PROMPT, method=method, max_new_tokens=40, draft_length=5, reuse=False, copying=False, **sampling
+    )
+    rounds = [done for done in made.rounds if done.drafted]
+    assert calls == len(rounds) > 5 and not passes
+    assert drawn == sum(done.drafted for done in rounds)
 
 
 def test_the_given_ids_are_read_too(runner: FusedLlama) -> None:
-    for count in (1, 3, 7):
-        side = Side(runner, True)
+    for count in (1, 3, 5):
+        drafter = DrafterContext(FusedCache(runner), MAP)
+        drafter.start([0, 1, 2], 0)
         with torch.inference_mode():
-            side.drafter.logits()
+            drafter.logits()
             for one in range(count):
-                side.drafter.push(one % 6)
-            rollout = roll_out(
-                side.drafter,
-                RolloutRequest(
-                    token_by_token(MAP.draftable_logit_mask), SamplingParams(0.0), 3, MAP.to_target
-                ),
+                drafter.push(one % 2)
+            order = RolloutRequest(
+                token_by_token(MAP.draftable_logit_mask), SamplingParams(0.0), 3, MAP.to_target
             )
+            rollout = roll_out(drafter, order)
             assert rollout is not None and len(rollout.ids) == 3 and len(rollout.read) == 2
-            ids = [0, 1, 2, *(one % 6 for one in range(count)), *rollout.read]
-            wanted = FusedCache(runner).forward(ids, 3).logits
-            assert close(rollout.rows, wanted, 1e-4) and side.cache.length == 3 + count
+            read = len(drafter.ids)
+            wanted = FusedCache(runner).forward([*drafter.ids, *rollout.read], 3).logits
+            assert close(rollout.rows, wanted, 1e-4) and drafter.cache.length == read
             assert [int((row + MAP.draftable_logit_mask).argmax()) for row in wanted] == rollout.ids
             for token in rollout.ids[:2]:
-                side.drafter.push(token)
-            assert close(side.drafter.logits(), wanted[-1], 1e-4) and side.cache.length == 5 + count
+                drafter.push(token)
+            assert close(drafter.logits(), wanted[-1], 1e-4) and drafter.cache.length == read + 2
 
 
 def test_rules_foresee_themselves() -> None:
@@ -103,6 +148,6 @@ def test_a_drafter_context_whose_window_slides(runner: FusedLlama) -> None:
             drawn += rollout is not None
             drafter.logits()
             start = len(drafter.ids)
-            drafter.commit(start, [], [turn % 6])
+            drafter.commit(start, [], [turn % 2])
             assert cache.length <= cache.max_positions
     assert 5 < drawn < 40
