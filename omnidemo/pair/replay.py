@@ -7,7 +7,7 @@ the answer's id. Drafter and memory draft again in the same loop (`decoding/engi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,6 @@ from omnidemo.decoding.state import DecodingState, TargetContext
 from omnidemo.pair.answer_plan import Beginning, Earlier, plan_answer
 from omnidemo.pair.drafting_line import DraftingLine
 from omnidemo.pair.ngram_memory import remember
-from omnidemo.vocabulary.ngram_cache import NgramCache
 
 if TYPE_CHECKING:
     from omnidemo.pair.pair import Pair
@@ -114,24 +113,33 @@ class Replay:
     def rounds(self, without: Without, target: KVCache | None = None) -> list[Round] | None:
         """The rounds of one replay; None where another version drafts now. `target`: a cache with logits, by
         which the reference judges instead of by the answer's ids."""
-        pair, made = self._pair, list[Round]()
+        pair, asked, before, made = self._pair, self._asked, self._beginning, list[Round]()
+        own = not without.learning  # whether the line's own weights and n-grams draft
         with pair._lock:
-            line, ngrams = self._drafter(without), self._ngrams(without)
+            base = DraftingLine(pair.drafter.runner, cost_model=before.costs)
+            line = before.line(pair, asked.domain) if own else base
             if line is None:
                 return None
-            state = self._state(line, without, target or KnownTarget(pair.target.runner.max_positions))
+            ngrams = pair._memory.of(asked.domain).copy_as_of(before.clock if own else 0)
+            drafter = DrafterContext(line.runner.new_cache(), pair.map)
+            cache = target or KnownTarget(pair.target.runner.max_positions)
+            state = DecodingState(TargetContext(cache), drafter, asked.domain if own else FRESH)
+            state.start(self._prompt)
+            earlier = Earlier() if without.memory else before.earlier
+            plan = plan_answer(pair, line, asked, state, len(self._prompt), ngrams, earlier)
+            plan.backend = KnownAnswer(len(self._prompt), self._answer.token_ids) if target is None else None
             pair._conversations.running.append(state)  # training waits, as for an answer
-            steps = self._steps(line, ngrams, state, without, target is None)
+        steps = decode(state, plan)
         try:
             while True:
                 with pair._lock:
-                    if self._gone(line, without):
+                    if own and pair._line(asked.domain).version != line.version:
                         return None
                     done = next(steps, None)
                 if done is None:
                     break
                 made.append(done)
-                if self._asked.learn:
+                if asked.learn:
                     remember(ngrams, done)
         finally:
             with pair._lock:
@@ -139,37 +147,6 @@ class Replay:
         if [token.id for done in made for token in done.tokens] != list(self._answer.token_ids):
             raise RuntimeError("a replay has written other ids than the answer, so its figures mean nothing")
         return made
-
-    def _drafter(self, without: Without) -> DraftingLine | None:
-        """The weights that draft, with a new `CostModel`; None where another version drafts now than when the
-        answer began. The lock is held."""
-        if not without.learning:
-            return self._beginning.line(self._pair, self._asked.domain)
-        return DraftingLine(self._pair.drafter.runner, cost_model=self._beginning.costs)
-
-    def _gone(self, line: DraftingLine, without: Without) -> bool:
-        """Whether another version drafts now. The lock is held."""
-        return not without.learning and self._pair._line(self._asked.domain).version != line.version
-
-    def _ngrams(self, without: Without) -> NgramCache:
-        shared = self._pair._memory.of(self._asked.domain)
-        return shared.copy_as_of(0 if without.learning else self._beginning.clock)
-
-    def _state(self, line: DraftingLine, without: Without, target: KVCache) -> DecodingState:
-        drafter = DrafterContext(line.runner.new_cache(), self._pair.map)
-        domain = FRESH if without.learning else self._asked.domain
-        state = DecodingState(TargetContext(target), drafter, domain)
-        state.start(self._prompt)
-        return state
-
-    def _steps(
-        self, line: DraftingLine, ngrams: NgramCache, state: DecodingState, without: Without, known: bool
-    ) -> Iterator[Round]:
-        """The rounds one by one. `known`: judged by the answer's ids. The lock is held."""
-        earlier = Earlier() if without.memory else self._beginning.earlier
-        plan = plan_answer(self._pair, line, self._asked, state, len(self._prompt), ngrams, earlier)
-        plan.backend = KnownAnswer(len(self._prompt), self._answer.token_ids) if known else None
-        return decode(state, plan)
 
 
 class KnownModel:
