@@ -49,7 +49,8 @@ FIGURES = (
     ),
     Figure(
         "copied_share",
-        "Share of the answer's tokens that were copied from text that stood there before.",
+        "Share of the answer's tokens that were copied from text that stood there before, or from known"
+        " phrases.",
         "of the answer copied", "percent", shown="endpoint mcp history", csv=8,
     ),
     Figure(

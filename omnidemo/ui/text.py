@@ -30,8 +30,8 @@ CLASSES: dict[str, tuple[str, str]] = {
     "copied": (
         "copied",
         (
-            "The chat or an earlier answer had gone on like this before: proposed again without the small"
-            " model, and the big one agreed."
+            "The chat, an earlier answer or a phrase that the big model often writes had gone on like this"
+            " before: proposed again without the small model, and the big one agreed."
         ),
     ),
     "forced": (
