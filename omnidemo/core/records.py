@@ -151,6 +151,8 @@ class Generation:
     # The conditions of the guesses at its beginning: drafter, adapter version, n-grams and earlier answers,
     # each with a digest, and the draft policy.
     guesses: str = ""
+    topic: str = ""  # of the prompt, where a router knows; why it is that
+    topic_why: str = ""
 
     @property
     def context_tokens(self) -> int:

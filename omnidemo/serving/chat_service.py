@@ -18,7 +18,6 @@ from omnidemo.core.records import Generation, Part, Prompt, Reading, Round
 from omnidemo.decoding.methods import make_method
 from omnidemo.learning.lines.line_names import AUTO
 from omnidemo.learning.lines.router import DEFAULT, Route
-from omnidemo.learning.lines.session_routes import SessionRoutes
 from omnidemo.models.catalogue import reading
 from omnidemo.models.chat_template import plain_messages
 from omnidemo.pair.pair import Pair
@@ -75,7 +74,6 @@ class ChatService:
 
     def __init__(self, pool: PairPool, adaptation: AdaptationService, store: Store, speeds: Speeds) -> None:
         self._pool, self._adaptation, self._store, self._speeds = pool, adaptation, store, speeds
-        self._routes = SessionRoutes()
         self._paces: dict[str, deque[float]] = {}  # by target: tokens a second of its newest answers
 
     def pace_of(self, target: str) -> float | None:
@@ -98,7 +96,6 @@ class ChatService:
         options of SAMPLING from the target's defaults (`Manner`), and a missing seed is drawn.
         keep: record the request (the option `learn`: learn from it).
         domain: the adapter line that drafts and learns; None: that of the settings; "auto": by the prompt.
-        `routed` names the chosen line and the reason.
         messages: shortened to what the catalogue says the target was made for, with the catalogue's system
         prompt where they have none (`newest`).
         raw: continue the text of the last message without a chat template. control_tokens: names of control
@@ -117,7 +114,6 @@ class ChatService:
         with self._pool.using(target, drafter) as (pair, lines):
             request.options = asked = asked.in_manner(pair.target.manner).seeded()
             route = self._adaptation.choose(lines, domain, messages)
-            self._routes.note(session, route)
             if request.cancelled():  # before it began: there is nothing to record
                 name, none = make_method(asked.method, pair.map).name, measure((), None)
                 yield Generation((), "", (), none, "cancelled", name, 0, asked.seed, domain=route.domain)
@@ -154,13 +150,13 @@ class ChatService:
                 names = request.target, request.drafter
                 self._speeds.add(*names, read, request.options, before, generation)
 
-        parts, dropped = self._written(pair, request, read), window.dropped if window else 0
+        parts, dropped = self._written(pair, request, read, route), window.dropped if window else 0
         yield from listen(parts, request.page_closed, finish, request.began, dropped)
 
     def _written(
-        self, pair: Pair, request: _Request, read: Prompt
+        self, pair: Pair, request: _Request, read: Prompt, route: Route
     ) -> Generator[Reading | Round, None, Generation]:
-        """The pair's answer, with its conditions."""
+        """The pair's answer, with its conditions and its topic."""
         names = request.target, request.drafter
         before = self._pool.conditions(*names)
         if request.watch is not None:
@@ -168,7 +164,8 @@ class ChatService:
         told: dict[str, Any] = {"on_draft": request.on_draft} if pair.here and request.on_draft else {}
         made = yield from pair.parts(read, cancelled=request.cancelled, **told, **dict(request.options))
         after = self._pool.conditions(*names)  # they change where the kernels were compiled meanwhile
-        return replace(made, conditions=before if after == before else f"{before}-then-{after}")
+        conditions = before if after == before else f"{before}-then-{after}"
+        return replace(made, conditions=conditions, topic=route.topic, topic_why=route.topic_why)
 
     def let_learn(self, target: str, drafter: str, domain: str, *, longest: float = LEARN_SECONDS) -> None:
         """Wait between two requests while a due update runs and its effect is measured, for at most `longest`
@@ -225,13 +222,6 @@ class ChatService:
             options |= {"max_new_tokens": max_new_tokens, "domain": domain or DEFAULT}
             with lines.using(options["domain"]):
                 return race(pair, prompt, methods, seconds, **options)
-
-    def routed(self, session: str) -> Route | None:
-        """The line of the session's newest question, and why; None where none is known."""
-        return self._routes.of(session)
-
-    def forget(self, session: str) -> None:
-        self._routes.forget(session)
 
     def _chosen(self, domain: str | None) -> str:
         return self._pool.settings.domain if domain is None else domain

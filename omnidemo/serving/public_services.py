@@ -16,14 +16,14 @@ from omnidemo.core.private_folders import without_folders
 from omnidemo.core.records import Generation, Part, Round
 from omnidemo.learning.distill.trainer_status import TrainerStatus
 from omnidemo.learning.lines.line_names import AUTO, LineInfo
-from omnidemo.learning.lines.router import DEFAULT, Route
+from omnidemo.learning.lines.router import DEFAULT
 from omnidemo.models.catalogue import ModelCard
 from omnidemo.pair.remote.draft_checks import Check, Checked
 from omnidemo.pair.repeated_task import Repeated
 from omnidemo.serving.better_target import BetterTarget
 from omnidemo.serving.comparison import Asked, Comparison, turns_of
 from omnidemo.serving.pair_pool import PairState
-from omnidemo.serving.quotas import BUSY, LONGEST_ANSWER, MOST_PROMPTS, NO_ID, UPLOADS, WHY, Quotas, Refused
+from omnidemo.serving.quotas import BUSY, LONGEST_ANSWER, MOST_PROMPTS, NO_ID, UPLOADS, Quotas, Refused
 from omnidemo.serving.services import Services
 from omnidemo.serving.visitor_store import VisitorStore
 from omnidemo.serving.waiting_line import WaitingLine
@@ -312,15 +312,6 @@ class PublicServices:
         self.quotas.spend(visitor.name, sum(len(one.token_ids) for runs in made for one in runs))
         return made
 
-    # Where questions went. A visitor sees their own session, and their own line as the default one.
-
-    def routed(self, session: str) -> Route | None:
-        visitor = self._visitor()
-        if visitor is None:
-            return self._services.chats.routed(self.caller_name or session)
-        route = self._services.chats.routed(visitor.own)
-        return None if route is None else replace(route, domain=DEFAULT, why=WHY)
-
     # Adapter lines. Whatever the visitor's page calls the line, it is the visitor's own one.
 
     def lines(self, target: str, drafter: str) -> list[LineInfo]:
@@ -348,10 +339,8 @@ class PublicServices:
             raise Refused(BUSY)
         services.adaptation.forget_exports(own)
         services.speeds.forget()
-        gone = 0
-        for session in (own, name):  # `name`: from before the app was public, or as its operator
-            services.chats.forget(session)
-            gone += services.store.forget_visitor(session)
+        # `name`: from before the app was public, or as its operator
+        gone = sum(map(services.store.forget_visitor, (own, name)))
         if not services.store.status.ok:
             return (
                 "Your adapter and n-grams are deleted. Your history is not: the database does not work now."

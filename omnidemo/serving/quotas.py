@@ -94,4 +94,3 @@ NO_ID = (
     " gives."
 )
 BUSY = "One of your answers is still being written; press again when it has ended."
-WHY = "Here everybody has a line of their own, which learns from their chats only."

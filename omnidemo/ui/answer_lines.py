@@ -77,9 +77,8 @@ def speed(found: Speed | str | None) -> dict[str, Any] | None:
     }
 
 
-def end_line(generation: Generation, **about: str) -> str:
-    """The last line of an answer: the engine's own figures, which replace the live ones, and the fields
-    `about` it."""
+def end_line(generation: Generation) -> str:
+    """The last line of an answer: the engine's own figures, which replace the live ones."""
     return json_line(
         "end",
         finish=generation.finish_reason,
@@ -96,5 +95,7 @@ def end_line(generation: Generation, **about: str) -> str:
         text=generation.text,
         f=_figures(generation.metrics),
         c=_counts(generation.rounds),
-        **about,
+        line=generation.domain,
+        topic=generation.topic,
+        why=generation.topic_why,
     )

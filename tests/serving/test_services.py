@@ -498,12 +498,9 @@ def test_a_line_chosen_by_hand_learns_alone_and_teaches_the_router(
     ready(services, models)
     for _ in range(2):
         _, last = chat(services, models, "a duck counts ducks", domain="ducks")
-    assert last.domain == "ducks" and (routed := services.chats.routed("s")) is not None
-    assert (routed.domain, routed.confidence, routed.why) == (
-        "ducks",
-        1.0,
-        "Chosen by hand.",
-    ) and routed.topic_why
+    assert last.domain == "ducks" and last.topic_why and services.store.flush()
+    noted = services.store.requests()[0]["settings"]
+    assert (noted["route_confidence"], noted["route_why"]) == (1.0, "Chosen by hand.")
     assert (
         services.adaptation.trainer(*models, "ducks").version == 1
         and services.adaptation.trainer(*models).version == 0
@@ -530,17 +527,13 @@ def test_the_prompt_chooses_a_line_and_the_history_says_why(
     ):
         chat(services, models, text, domain=domain)
     _, last = chat(services, models, "how many apples and pears", domain="auto")
-    route = services.chats.routed("s")
-    assert route is not None and last.domain == route.domain == "sums" and "sums" in route.why
+    assert last.domain == "sums"
     _, last = chat(services, models, "zzz", domain="auto")
     assert last.domain == "default"
     assert services.store.flush()
     newest, second, *_ = services.store.requests()
     assert (newest["domain"], second["domain"]) == ("default", "sums")
-    assert (
-        second["settings"]["route_why"] == route.why
-        and second["settings"]["route_confidence"] == route.confidence
-    )
+    assert "sums" in second["settings"]["route_why"] and second["settings"]["route_confidence"] > 0.5
     assert [row["domain"] for row in services.store.curve(*models)] == [
         "sums",
         "songs",
@@ -574,17 +567,9 @@ def test_who_opted_out_teaches_neither_line_nor_router(services: Services, model
 
 def test_every_answer_has_a_topic_and_the_line_stays_one(services: Services, models: tuple[str, str]) -> None:
     ready(services, models)
-    assert services.chats.routed("s") is None
     _, last = chat(services, models, "Write a Python function that doubles a number.")
-    route = services.chats.routed("s")
-    assert (
-        last.domain == "default"
-        and route is not None
-        and (route.topic, route.domain) == ("code", "default")
-        and route.topic_why
-    )
-    chat(services, models, "zzz qqq")
-    assert (other := services.chats.routed("s")) is not None and other.topic == "other"
+    assert (last.domain, last.topic) == ("default", "code") and last.topic_why
+    assert chat(services, models, "zzz qqq")[1].topic == "other"
     assert services.store.flush()
     rows = services.store.requests()[::-1]
     assert [row["topic"] for row in rows] == ["code", "other"]
@@ -638,8 +623,7 @@ def test_a_router_that_fails_stops_no_answer(
     assert last.domain == "default" and len(last.token_ids) == 30
     _, last = chat(services, models, domain="ducks")
     assert last.domain == "ducks" and len(last.token_ids) == 30
-    route = services.chats.routed("s")
-    assert route is not None
+    assert last.topic == "other"
 
 
 def test_routing_and_lines_survive_a_restart_and_a_backup(

@@ -376,7 +376,6 @@ def draft_of(record: Round) -> list[str]:
 class FakeServices:
     """Loads in `load_seconds`, answers at `pace` seconds per round; raises when the message is `fail`."""
 
-    newest: Route | None = None
     processes = 1
     own, session, waiting_as = "", "s", ""
     own_manner = GREEDY
@@ -483,8 +482,8 @@ class FakeServices:
     ) -> Iterator[Round | Generation]:
         self.calls.append({"messages": messages, "method": method, "domain": domain, **more})
         asked = self.now["domain"] if domain is None else domain
-        self.newest = self.route("", "", messages[-1]["content"])
-        line = self.newest.domain if asked == "auto" else asked
+        route = self.route(messages[-1]["content"])
+        line = route.domain if asked == "auto" else asked
         length = 0 if self.fallen_back else 4 if draft_length is None else draft_length
         said = messages[-1]["content"]
         if said == "fail":
@@ -517,6 +516,8 @@ class FakeServices:
             domain=line,
             conditions="compiled.cpu.float32",
             guesses="adapter-5.ngrams-42",
+            topic=route.topic,
+            topic_why=route.topic_why,
         )
 
     def compare(
@@ -638,7 +639,7 @@ class FakeServices:
         self.now |= changes
         self.settings = self.settings.model_copy(update=changes)
 
-    def route(self, target: str, drafter: str, prompt: str) -> Route:
+    def route(self, prompt: str) -> Route:
         for word, domain in (
             ("apples", "maths"),
             ("how many", "maths"),
@@ -649,9 +650,6 @@ class FakeServices:
                 why = f"“{word}” speaks for {domain} (97 %)."
                 return Route(domain, 0.97, why, ((word, 2.1),), domain, why)
         return Route("default", 0.3, "No topic is likely enough (30 %), so the default line answers.", ())
-
-    def routed(self, session: str) -> Route | None:
-        return self.newest
 
     def drafting(self, target: str, drafter: str, domain: str) -> Drafting:
         if self.fallen_back:

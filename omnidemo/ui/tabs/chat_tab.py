@@ -7,7 +7,7 @@ import json
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -38,24 +38,9 @@ from omnidemo.ui.tabs.chat_controls import (
 MOST_KEYS = 400  # characters of the keys that a page asks about at once
 
 
-def provenance(services: PublicServices, session: str) -> Callable[[Generation], dict[str, str]]:
-    """A function from a finished answer to the fields shown beside it: line, topic and the reason for it."""
-
-    def about(generation: Generation) -> dict[str, str]:
-        route = services.routed(session)
-        topic, why = (route.topic, route.topic_why) if route is not None else ("", "")
-        return {"line": generation.domain, "topic": topic, "why": why}
-
-    return about
-
-
-def stream(
-    parts: Iterator[Part | list[str]],
-    started: float,
-    about: Callable[[Generation], Mapping[str, str]] = lambda _: {},
-) -> Iterator[str]:
-    """An answer as a growing string of JSON lines, at most 12 updates a second; `about` adds fields to the
-    last line. Where drafts come, too (`with_drafts`), an update waits for the next one and ends with it."""
+def stream(parts: Iterator[Part | list[str]], started: float) -> Iterator[str]:
+    """An answer as a growing string of JSON lines, at most 12 updates a second. Where drafts come, too
+    (`with_drafts`), an update waits for the next one and ends with it."""
     rounds: list[Round] = []
     markdown = LiveMarkdown()
     first, value, shown_at, ended = None, "", 0.0, False
@@ -73,9 +58,7 @@ def stream(
         if isinstance(item, Generation):
             ended = True
             yield (
-                value
-                + answer_lines.markdown_line(*markdown.blocks(ended=True))
-                + answer_lines.end_line(item, **about(item))
+                value + answer_lines.markdown_line(*markdown.blocks(ended=True)) + answer_lines.end_line(item)
             )
             continue  # an update that is due after each answer runs behind its last item
         if isinstance(item, list):
@@ -131,7 +114,7 @@ def answer(services: PublicServices, question: ChatRequest, cancel: threading.Ev
     )
     parts = with_drafts(lambda told: begin(on_draft=told)) if question.ahead else begin()
     try:
-        for lines in stream(parts, time.perf_counter(), provenance(services, session)):
+        for lines in stream(parts, time.perf_counter()):
             yield head + lines
     except (RuntimeError, ValueError) as error:
         raise with_help(error, question.system) from None
