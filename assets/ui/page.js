@@ -11,7 +11,6 @@ import "./chat/turns.js";
 import "./chat/views.js";
 import "./history/history.js";
 import "./models/better.js";
-import "./models/models.js";
 import "./models/pair.js";
 import "./replay/race.js";
 import "./replay/replay.js";

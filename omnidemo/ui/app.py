@@ -236,8 +236,7 @@ def launch_options(services: Services | PublicServices) -> dict[str, Any]:
         "theme": _theme(),
         "css": "\n".join(path.read_text(encoding="utf-8") for path in sorted(PARTS.glob("*.css"))),
         "head": _head(services, folder),
-        # Gradio's list of events would be no help to anybody; our own foot names the endpoint
-        "footer_links": ["settings"],
+        "footer_links": [],  # our own foot names the endpoint
         "run_history": False,
         "show_error": True,
         "ssr_mode": False,

@@ -237,7 +237,12 @@ def build_shell(services: PublicServices, page: gr.Blocks) -> Shell:
         )
         widget("facts")
     likely = gr.Checkbox(
-        False, label=text.LIKELY, info=text.HELP["likely"], elem_id="omni-likely", render=False
+        False,
+        label=text.LIKELY,
+        info=text.HELP["likely"],
+        elem_id="omni-likely",
+        elem_classes=EXPERT,
+        render=False,
     )
     shell = Shell(page, target, drafter, pair, likely)
     _load_pairs(services, shell)

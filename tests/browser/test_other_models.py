@@ -21,29 +21,26 @@ def test_a_file_is_named_loaded_and_never_shown_by_its_path(
         page.get_by_role("button", name="Details").click()
         before = page.locator("#omni-target input").input_value()
         page.get_by_role("button", name="Other models").click()
-        others = page.locator("[data-widget=models]")
-        expect(others.get_by_role("heading", name="On this machine")).to_be_visible()
-        chosen = others.locator("li.here").filter(has_text="the target").locator("b").text_content() or ""
-        assert before.startswith(chosen) and page.evaluate(
-            "document.documentElement.scrollWidth <= innerWidth"
-        )
-        field = others.get_by_label("Another one")
+        others = page.locator("#omni-models")
+        expect(others.get_by_text("Bundled Large", exact=True).first).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        field, as_target = others.get_by_label("Another model"), others.get_by_text("Use as target")
         field.fill(str(tmp_path / "nothing.gguf"))
-        others.locator(".any").get_by_role("button", name="Use as target").click()
-        expect(others.get_by_role("alert")).to_contain_text("is not there; give the path of a .gguf file")
+        as_target.click()
+        expect(others).to_contain_text("is not there; give the path of a .gguf file")
         assert page.locator("#omni-target input").input_value() == before and field.input_value().endswith(
             "nothing.gguf"
         )
         field.fill(str(file))
-        others.locator(".any").get_by_role("button", name="Use as target").click()
+        as_target.click()
         expect(page.locator("#omni-target input")).to_have_value("Tiny Test · F32 · 1 MB · on this machine")
         # ready, and not as the pair before it was
         expect(page.locator("[data-widget=pair]")).to_contain_text("Big model: Tiny Test")
-        expect(others.locator("li.here b").filter(has_text="Tiny Test")).to_be_visible()
         ask(page, "hi")
         assert "secret-place" not in page.content()
-        row = others.locator("li").filter(has_text=chosen).first
-        row.get_by_role("button", name="Use as target").click()
+        others.get_by_text("Bundled Large", exact=True).first.click()
+        expect(field).to_have_value("bundled/large")
+        as_target.click()
         expect(page.locator("#omni-target input")).to_have_value(before)
     targets = [target for (target,) in app.query("select target from pairs")]
     assert len([one for one in targets if one.startswith("gguf/Tiny-Test-F32-")]) == 1 and not [

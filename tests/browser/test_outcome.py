@@ -84,7 +84,7 @@ def test_a_switch_shows_guesses_that_do_not_pay(browser: Browser, app: App) -> N
         ((settings,),) = app.query("select settings from requests order by id desc limit 1")
         return str(json.loads(settings)["draft_policy"])
 
-    with visitor(browser, app) as page:
+    with visitor(browser, app, "localStorage.setItem('omnidemo.expert', 'true')") as page:
         switch = page.get_by_label("Show every likely guess")
         expect(switch).to_be_hidden()  # before there is an answer
         ask(page, "Who are you?")

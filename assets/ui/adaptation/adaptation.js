@@ -80,13 +80,14 @@ widgets.versions = host => {
 const judged = ({ acceptance_before: before, acceptance_after: after, requests }) => {
   if (before == null || after == null)
     return el("span.soft", { title: "It is judged on answers that come after it" }, "–");
+  const [then, now] = [before, after].map(share => Math.round(100 * share));
   return el(
     "span",
     {
-      class: after >= before ? "good" : "bad",
+      class: now > then ? "good" : now < then ? "bad" : null,
       title: `Acceptance on ${plural(requests ?? 0, "new answer")}: under the last version that was found better → under this one`,
     },
-    `${(100 * before).toFixed(0)} → ${format(after, "percent")}`,
+    `${then} → ${now} %`,
   );
 };
 const GONE = "Only the newest versions keep their files, and the last one that was found better";

@@ -96,6 +96,7 @@ const job = makeJob("chat", {
     else status(turn);
     if (chat.selected === turn) notify();
     if (stick) toEnd(); // last, for the meter that comes with an answer takes room
+    if (stick && turn.state === "done") keepInSight(turn);
   },
   ended: () => {
     const turn = live,
@@ -238,7 +239,10 @@ const select = (chat.select = turn => {
 });
 const notify = (chat.notify = () => {
   const counts = chat.selected?.answer.counts;
-  for (const item of parts?.legend ?? []) item.count.textContent = counts?.[item.key] ?? "0";
+  for (const { key, count, button } of parts?.legend ?? []) {
+    count.textContent = counts?.[key] ?? "0";
+    button.hidden = !counts?.[key] && button.getAttribute("aria-pressed") !== "true";
+  }
   if (parts) {
     chat.drawContext();
     chat.drawLegend();
@@ -253,6 +257,12 @@ const atEnd = (chat.atEnd = () => {
   const { scrollHeight, scrollTop, clientHeight } = parts.scroll;
   return scrollHeight - scrollTop - clientHeight < 80;
 });
+// What stands below a finished answer may be higher than a phone has room for: the end of the text stays where it is read.
+const keepInSight = ({ parts: { counter } }) => {
+  const { scroll } = parts,
+    below = counter.getBoundingClientRect().top - scroll.getBoundingClientRect().top;
+  scroll.scrollTop += Math.min(0, below - scroll.clientHeight / 2);
+};
 const toEnd = (chat.toEnd = () => {
   parts.scroll.scrollTop = parts.scroll.scrollHeight;
 });

@@ -58,6 +58,7 @@ export const examples = {
   set: value => {
     list = value;
     draw();
+    chat.turns.forEach(turn => turn.parts && turn.state === "done" && chat.foot(turn)); // an example's answer has a link
     if (location.hash.startsWith("#example-")) followLink();
   },
   place: (chips, empty, pick) => {

@@ -186,11 +186,13 @@ chat.foot = turn => {
       meta.method && methodTitle(meta.method),
       meta.version !== undefined && (meta.version ? `adapter v${meta.version}` : "base drafter"),
     ];
-    facts.append(plural(figures.tokens ?? 0, "token"), el("span.omni-expert", ` · ${joined(technical)}`));
-    if (meta.topic && meta.topic !== "other")
-      facts.append(" · ", el("span", { title: meta.why || null }, `topic: ${topicTitle(meta.topic)}`));
-    if (meta.line && meta.line !== "default") facts.append(` · topic memory ${meta.line}`);
-    if (meta.why) facts.append(el("span.omni-expert", ` · ${meta.why}`));
+    const known = [
+      ...technical,
+      meta.topic && meta.topic !== "other" && `topic: ${topicTitle(meta.topic)}`,
+      meta.line && meta.line !== "default" && `topic memory ${meta.line}`,
+      meta.why,
+    ];
+    facts.append(el("span.omni-expert", joined(known)));
   }
   const named = examples.named(turn.user); // an example has an address
   const button = (title, act) => last && clickable("link last", title, () => act(turn));

@@ -101,13 +101,17 @@ const FIGURES = [
     "omni-expert",
   ],
 ];
+// A task asks the same again and again: its rows differ by their inputs.
+const gist = ({ kind, prompt }) => (kind === "traffic" ? prompt.split("\n\n").at(-1) : prompt);
 const short = session => session.replace("~visitor-", "").slice(0, 6); // a visitor's of a public app
 widgets.history = (host, { trigger }) => {
   const poll = () => trigger("poll", page.asked());
   const files = el(
     "div.omni-files",
     ["requests", "rounds"].map(csv =>
-      clickable("toggle", `↓ ${capital(csv)} as CSV`, () => trigger("export", page.asked({ csv }))),
+      clickable(csv === "rounds" ? "toggle omni-expert" : "toggle", `↓ ${capital(csv)} as CSV`, () =>
+        trigger("export", page.asked({ csv })),
+      ),
     ),
   );
   const notice = el("p.small"),
@@ -235,7 +239,7 @@ widgets.history = (host, { trigger }) => {
     });
     const open = clickable(
       "open",
-      row.prompt === null ? "(text not stored)" : row.prompt.slice(0, 200) || "(empty)",
+      row.prompt === null ? "(text not stored)" : gist(row).slice(0, 200) || "(empty)",
       () => {
         const next = tr.nextElementSibling,
           shown = next?.classList.contains("more");
@@ -249,7 +253,7 @@ widgets.history = (host, { trigger }) => {
       },
     );
     const kind = KINDS[row.kind] + (row.finish_reason === "cancelled" ? ", stopped" : "");
-    const gist = (text, cls, hint = text) => td(text, false, { title: hint, class: `gist ${cls}` });
+    const cut = (text, cls, hint = text) => td(text, false, { title: hint, class: `gist ${cls}` });
     const tr = el(
       "tr",
       { "data-id": row.id },
@@ -260,8 +264,8 @@ widgets.history = (host, { trigger }) => {
       ...FIGURES.map(([name, , shown, cls, hint]) =>
         td(shown(row), true, { "data-label": name, class: cls, title: hint?.(row) }),
       ),
-      gist(title(row.method), "omni-expert"),
-      gist(row.target_title, "", `${row.target}, with ${row.drafter}`),
+      cut(title(row.method), "omni-expert"),
+      cut(row.target_title, "", `${row.target}, with ${row.drafter}`),
     );
     return tr;
   };

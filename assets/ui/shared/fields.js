@@ -30,32 +30,6 @@ export const whenResized = (host, act) => {
     act();
   }).observe(host);
 };
-// A panel that somebody asks for: a button that calls `ask`, and what the server then says, drawn by `draw` as nodes, until it is hidden.
-// The pickers change it too, whether anybody looks or not.
-export const askedPanel = (host, title, ask, draw) => {
-  let wanted = false;
-  const body = el("div.body", { "aria-live": "polite" }),
-    close = clickable("link", "Hide", () => fold(true));
-  const open = clickable("toggle", title, () => {
-    wanted = true;
-    ask();
-  });
-  const fold = on => {
-    wanted = !on;
-    body.hidden = close.hidden = on;
-    open.hidden = !on;
-  };
-  host.append(el("div.line", open, close), body);
-  fold(true);
-  return {
-    update: value => {
-      if (!wanted) return;
-      fill(body, draw(JSON.parse(value)));
-      fold(false);
-    },
-  };
-};
-
 // Presses the hidden button that has just been given a file.
 export const pressDownload = id => {
   const press = tries => {

@@ -8,7 +8,7 @@ import { replay } from "../replay/replay.js";
 import { drawChart, plotAgain } from "../shared/charts.js";
 import { calm, clickable, counted, el, fill, say } from "../shared/dom.js";
 import { field, makeQuestion, select, topicTitle, when, whileVisible } from "../shared/fields.js";
-import { format, joined, ordinal, plural, whole } from "../shared/format.js";
+import { format, joined, plural, whole } from "../shared/format.js";
 import { makeJob } from "../shared/job.js";
 import { saveCsv } from "../shared/save.js";
 import { NO_ANSWER } from "../shared/server.js";
@@ -271,18 +271,36 @@ const makeRow = (voice, place) => {
 };
 
 // ── the headline and the curve ──────────────────────────────────────────────────────────────────────────────
+// Inputs differ, so several answers are compared, and with what they would have taken with nothing learned.
 const headline = rows => {
-  const [first, last] = [rows[0], rows.at(-1)];
-  if (!first) return "";
-  const without = last.nothing_learned_tokens_per_round,
-    begun = `${ordinal(first.number)} answer: ${number(first.tokens_per_round)} tokens a step`;
-  const would =
-    without == null
-      ? ". What it would have been with nothing learned is not known."
-      : `; with nothing learned it would have been ${number(without)}.`;
-  return last === first
-    ? `${begun}${would}`
-    : `${begun}, ${ordinal(last.number)}: ${number(last.tokens_per_round)}${would}`;
+  if (!rows.length) return "";
+  const pace = some => {
+      const [tokens, steps] = ["tokens", "steps"].map(name =>
+        some.reduce(
+          (sum, row) => sum + (name === "tokens" ? row.tokens : row.tokens / row.tokens_per_round),
+          0,
+        ),
+      );
+      return number(tokens / steps);
+    },
+    few = rows.length < 5,
+    known = rows.filter(row => row.nothing_learned_tokens_per_round),
+    saved = known.reduce(
+      (sum, row) =>
+        sum + row.tokens / row.nothing_learned_tokens_per_round - row.tokens / row.tokens_per_round,
+      0,
+    ),
+    begun = few
+      ? `${plural(rows.length, "answer")}: ${pace(rows)} tokens a step`
+      : `First two answers: ${pace(rows.slice(0, 2))} tokens a step, last ${Math.min(5, rows.length - 2)}: ${pace(rows.slice(Math.max(2, rows.length - 5)))}`;
+  if (!known.length) return `${begun}. What it would have been with nothing learned is not known.`;
+  const [much, share] = [
+    Math.round(saved),
+    saved / known.reduce((sum, row) => sum + row.tokens / row.nothing_learned_tokens_per_round, 0),
+  ];
+  return much > 0
+    ? `${begun}. Learning saved ${plural(much, "step")} so far, ${format(share, "percent")} of them.`
+    : `${begun}. Learning has saved no steps yet.`;
 };
 // What an answer owes to the memory and to what the small model has learned; a difference that the curve hardly shows is none.
 const SEEN = 0.05;

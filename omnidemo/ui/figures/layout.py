@@ -22,6 +22,7 @@ DASHED = {"color": INK, "width": 1, "dash": "dash"}  # what values are compared 
 # Distinguishable with every kind of colour vision; a chart names its series in words, too.
 PALETTE = (ACCENT, "#b45309", "#0f766e", "#db2777", "#64748b", "#0284c7", "#7c3aed", "#65a30d")
 METHOD_COLOURS = {
+    "fresh": "#d97706",
     "ngram-exact": ACCENT,
     "ngram-merge": "#b45309",
     "token-intersection": "#0f766e",

@@ -60,7 +60,7 @@ def method_and_line(services: PublicServices) -> dict[str, Any]:
             label="Method",
             elem_id="omni-method",
             filterable=False,
-            min_width=180,
+            min_width=280,
         )
         widget("method", elem_id="omni-method-help")
         line = gr.Dropdown(

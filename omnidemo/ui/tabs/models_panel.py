@@ -11,84 +11,83 @@ import gradio as gr
 from omnidemo.models.catalogue import HERE, ModelCard
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.ui import text
-from omnidemo.ui.downloads import for_browser
-from omnidemo.ui.errors import asked_of, sentence
-from omnidemo.ui.shell import QUIET, Shell, choose, megabytes, widget
+from omnidemo.ui.errors import sentence
+from omnidemo.ui.shell import QUIET, Shell, choose, megabytes
 
-GROUPS = ("On this machine", "To download", "Not to be used here")
+ROLES = {"target": "Target", "drafter": "Drafter", "both": "Target or drafter"}
+ANY = (
+    "Press a row, or give the path of a .gguf file, <org>/<repo>:<file>.gguf of the Hub,"
+    " ollama/<model>:<tag>, lmstudio/<publisher>/<model>/<file>, a folder, or a Hub id."
+)
 
 
-def _group(card: ModelCard) -> int:
-    return 0 if card.availability in HERE else 1 if card.availability == "downloadable" else 2
-
-
-def _row(card: ModelCard) -> dict[str, Any]:
-    """A model as the browser shows it."""
+def _row(card: ModelCard) -> list[str]:
+    """A model as the table shows it; its name comes last."""
     memory = megabytes(card.memory_bytes)
-    where = text.SOURCES[card.source]
     about = [
         card.type,
         megabytes(card.bytes),
         f"{memory} of memory" if memory else "",
-        where,
+        text.SOURCES[card.source],
         card.licence,
         card.author,
     ]
-    return {
-        "name": card.name,
-        "title": card.title,
-        "about": " · ".join(filter(None, about)),
-        "note": card.note,
-        "group": _group(card),
-        "roles": [] if _group(card) == 2 else ["target", "drafter"] if card.role == "both" else [card.role],
-    }
+    can = card.availability in (*HERE, "downloadable")
+    return [
+        card.title,
+        ROLES[card.role] if can else "cannot be used here",
+        text.AVAILABILITY[card.availability],
+        " · ".join(filter(None, about)),
+        card.note.replace("`", ""),
+        card.name,
+    ]
 
 
-def state(services: PublicServices, target: str, drafter: str, error: str = "") -> str:
-    """The value of the `models` widget. Whoever may name other models than the listed ones has a field for
-    them."""
-    rows = [_row(card) for card in services.models()]
-    return for_browser(
-        {
-            "rows": rows,
-            "groups": GROUPS,
-            "target": target,
-            "drafter": drafter,
-            "any": not services.own,
-            "error": error,
-        }
-    )
+def rows(services: PublicServices) -> list[list[str]]:
+    """What the table shows: first what is here, last what cannot be used."""
+    order = lambda card: 0 if card.availability in HERE else 1 if card.availability == "downloadable" else 2  # noqa: E731
+    return [_row(card) for card in sorted(services.models(), key=order)]
 
 
-def use(services: PublicServices, wanted: str, role: str, target: str, drafter: str) -> tuple[Any, Any, Any]:
-    """Choose a model by any name of it: values of the widget and of both pickers. What cannot be found is
-    said, and nothing changes."""
+def use(services: PublicServices, role: str, wanted: str, target: str, drafter: str) -> tuple[Any, Any, Any]:
+    """Choose a model by any name of it: the field, which says what is wrong, and both pickers. What cannot be
+    found changes nothing."""
     names = {"target": target, "drafter": drafter}
-    if role not in names or not wanted.strip():
-        return state(services, target, drafter, "Write the name of a model first."), gr.skip(), gr.skip()
+    if not (wanted or "").strip():
+        return gr.Textbox(info="Write the name of a model first."), gr.skip(), gr.skip()
     if wanted not in {card.name for card in services.models()}:
         try:
             wanted = services.resolve(wanted)
         except ValueError as error:
             said = sentence(str(error).replace("`", ""))
-            return state(services, target, drafter, said), gr.skip(), gr.skip()
+            return gr.Textbox(info=said), gr.skip(), gr.skip()
     names[role] = wanted
-    pickers = [choose(services, one, name) if one == role else gr.skip() for one, name in names.items()]
-    return state(services, *names.values()), *pickers
+    return gr.Textbox(info=ANY), *(
+        choose(services, one, name) if one == role else gr.skip() for one, name in names.items()
+    )
 
 
 def build_models(services: PublicServices, shell: Shell) -> None:
     """The panel, which the Details button shows below the pickers."""
-    with gr.Row(elem_id="omni-others"):
-        panel = widget("models", events=("ask", "use"))
+    with (
+        gr.Row(elem_id="omni-others"),
+        gr.Accordion("Other models", open=False, elem_id="omni-models") as panel,
+    ):
+        heads = ["model", "serves as", "where", "what it is", "note", "name"]
+        table = gr.Dataframe(
+            headers=heads, interactive=False, wrap=True, max_height=320, show_label=False,
+            column_widths=["190px", "110px", "120px", "250px", "230px", "220px"],
+        )  # fmt: skip
+        name = gr.Textbox(label="Another model", info=ANY, max_lines=1, max_length=1000)
+        with gr.Row(elem_classes="omni-tight"):
+            presses = [gr.Button(f"Use as {role}", size="sm") for role in ("target", "drafter")]
     names = [shell.target, shell.drafter]
-    show = partial(state, services)
-    panel.ask(show, names, panel, api_name="models", **QUIET)
-    changes = [shell.target.change, shell.drafter.change]
-    gr.on(changes, show, names, panel, api_name="models_again", trigger_mode="always_last", **QUIET)
+    panel.expand(partial(rows, services), None, table, api_name="models", **QUIET)
 
-    def pick(event: gr.EventData, target: str, drafter: str) -> tuple[Any, Any, Any]:
-        asked = asked_of(event)
-        return use(services, str(asked.get("name", "")), str(asked.get("role", "")), target, drafter)
+    def pressed(event: gr.SelectData) -> str:
+        return str(event.row_value[-1])
 
-    panel.use(pick, names, [panel, *names], api_name="use_model", **QUIET)
+    table.select(pressed, None, name, api_name="choose_model", **QUIET)
+    for role, press in zip(("target", "drafter"), presses, strict=True):
+        chosen = partial(use, services, role)
+        press.click(chosen, [name, *names], [name, *names], api_name=f"use_as_{role}", **QUIET)
