@@ -1,5 +1,6 @@
 // The page's script: it brings all views, and exports what Gradio calls, and nothing else. Python says it as `(await omni).NAME`
 // (ui/shell.py: `widget`, `script`), for `omni` is the promise of this module that the page's head makes (ui/app.py).
+import "./adaptation/adaptation.js";
 import "./adaptation/answers.js";
 import "./adaptation/learning.js";
 import "./answer/tokens.js";
@@ -18,7 +19,6 @@ import "./replay/slow.js";
 import "./shared/gradio.js";
 import "./shared/visitor-strip.js";
 
-export { adaptation } from "./adaptation/adaptation.js";
 export { showMethod } from "./chat/panels.js";
 export { speeds } from "./chat/speeds.js";
 export { compare } from "./compare/compare.js";

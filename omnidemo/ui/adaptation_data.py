@@ -1,20 +1,17 @@
-"""The Adaptation tab as data: the answers one by one, the lines and the versions."""
+"""The Adaptation tab as data: the answers one by one, and the versions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from omnidemo.learning.lines.line_names import LineInfo
 from omnidemo.models.adapters.adapter_state import AdapterVersion
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.storage.recorded_rounds import finite
 from omnidemo.ui.downloads import for_browser
 from omnidemo.ui.live_answers import answers_json
-from omnidemo.ui.shell import if_loaded
 
 MOST_ANSWERS = 500  # of a pair that are looked through for those of a line
 MOST_VERSIONS = 30
@@ -53,15 +50,6 @@ def version_rows(
     ]
 
 
-def line_rows(services: PublicServices, view: View) -> list[dict[str, Any]]:
-    """The adapter lines of the pair, the default one first, each with what the page says about it."""
-    infos = {line.domain: line for line in if_loaded(services.lines, view.target, view.drafter, otherwise=())}
-    names = dict.fromkeys(["default", *sorted(infos), view.line])
-    return [
-        asdict(infos.get(name, LineInfo(name, version=0, requests_seen=0, in_memory=False))) for name in names
-    ]
-
-
 def page_json(services: PublicServices, view: View, live: int, key: str, note: str = "") -> str:
     """Everything the tab shows, as the value of the `adaptation` widget; `live` is the version that drafts,
     `note` what was refused."""
@@ -70,7 +58,6 @@ def page_json(services: PublicServices, view: View, live: int, key: str, note: s
         "key": key,
         "answers": answers_json(store.curve(view.target, view.drafter, limit=MOST_ANSWERS), view.line, live),
         "line": view.line,
-        "lines": line_rows(services, view),
         "versions": version_rows(store.adapters(*line), live, services.on_disk(*line)),
         "live": live,
         "note": note,

@@ -158,7 +158,8 @@ def test_a_topic_line_is_chosen_and_shown(page: Page) -> None:
     expect(page.locator(".turn").last.locator(".facts")).to_contain_text("topic: code")
 
     open_tab(page, "Adaptation")
-    page.locator("#omni-lines").get_by_role("radio", name=re.compile("poems")).click()
+    page.get_by_label("Topic memory to look at").click()
+    page.get_by_role("option", name="poems").click()
     expect(page.locator("#omni-versions h3")).to_have_text("Adapter versions · poems")
     expect(page.locator("#omni-trainer h3")).to_have_text("In the background · poems")
 

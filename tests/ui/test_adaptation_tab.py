@@ -15,7 +15,7 @@ import pytest
 
 from omnidemo.core import private_folders
 from omnidemo.core.config import GREEDY
-from omnidemo.ui.adaptation_data import View, line_rows, page_json
+from omnidemo.ui.adaptation_data import View, page_json
 from omnidemo.ui.chat_request import ChatRequest
 from omnidemo.ui.tabs import adaptation_tab, chat_controls, chat_tab, trainer_panel
 from tests.support.fakes import FakeServices
@@ -62,16 +62,7 @@ def test_an_unloaded_pair_has_a_page_too(services: FakeServices, monkeypatch: py
         monkeypatch.setattr(services, name, unloaded)
     services.store.rows = []
     page = json.loads(page_json(services, looking(*PAIR, line="empty"), 0, "k"))
-    assert [line["domain"] for line in page["lines"]] == ["default", "empty"]
-
-
-def test_a_new_line_stands_in_the_list_before_it_has_learned(services: FakeServices) -> None:
-    assert line_rows(services, looking(*PAIR, line="poems"))[-1] == {
-        "domain": "poems",
-        "version": 0,
-        "requests_seen": 0,
-        "in_memory": False,
-    }
+    assert page["line"] == "empty" and not page["versions"]
 
 
 # the trainer

@@ -1,4 +1,4 @@
-// The Adaptation tab: what its widgets show of one line, its versions, and the choice of the line.
+// The Adaptation tab: what its widgets show of one line, and its versions.
 import { showAnswers } from "./answers.js";
 import { clickable, el, say } from "../shared/dom.js";
 import { table, td, th, when, whileVisible } from "../shared/fields.js";
@@ -6,15 +6,11 @@ import { format, joined, plural } from "../shared/format.js";
 import { visitor } from "../shared/visitor.js";
 import { widgets } from "../shared/widgets.js";
 
-const page = { key: "", line: "default", trigger: () => {} };
+const page = { key: "", trigger: () => {} };
 export { page as adaptation };
 // What the server calls a view.
-page.view = (version = 0) => ({ asked: { line: page.line, seen: page.key, version } });
+page.view = (version = 0) => ({ asked: { seen: page.key, version } });
 const NOTED = 12000; // so long a refusal stays, though the page asks for its state again and again
-const again = () => {
-  page.key = "";
-  page.trigger("poll", page.view());
-};
 
 widgets.adaptation = (host, { trigger }) => {
   page.trigger = trigger;
@@ -25,49 +21,13 @@ widgets.adaptation = (host, { trigger }) => {
   return {
     update: value => {
       const s = JSON.parse(value);
-      if (s.line !== page.line) return; // an older line's last words
       page.key = s.key;
       if (s.note) since = Date.now();
       if (s.note || Date.now() - since > NOTED) say(refused, s.note);
       showAnswers(s.answers);
-      lines(s);
       versions(s);
     },
   };
-};
-
-// ── lines ───────────────────────────────────────────────────────────────────────────────────────────────────
-let list = null;
-widgets.lines = host => {
-  list = host;
-  host.append(el("h3", "Topic memory"), el("p.small", "Asking for the lines…"));
-};
-const lines = s => {
-  if (!list) return;
-  const entry = ({ domain, version, requests_seen: seen, in_memory: open }) => {
-    const title = open ? "Its trainer is open" : "Its trainer is closed; it comes back with the next request";
-    const facts = [
-      version ? `v${version}` : "base drafter",
-      plural(seen, "request"),
-      open ? "in memory" : "on disk",
-    ];
-    const choose = () => {
-      page.line = domain;
-      again();
-    };
-    return clickable("", [el("b", domain), el("span.small", { title }, joined(facts))], choose, {
-      role: "radio",
-      "aria-checked": String(domain === s.line),
-    });
-  };
-  list.replaceChildren(
-    el("h3", "Topic memory"),
-    el(
-      "p.small",
-      "Each topic may have a memory (an adapter line) of its own. Choose one to look at; the Chat tab chooses which one guesses.",
-    ),
-    el("div.pick", { role: "radiogroup", "aria-label": "Topic memory to look at" }, s.lines.map(entry)),
-  );
 };
 
 // ── versions ────────────────────────────────────────────────────────────────────────────────────────────────

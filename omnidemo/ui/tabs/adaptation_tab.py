@@ -19,8 +19,8 @@ from omnidemo.serving.public_services import PublicServices
 from omnidemo.ui import downloads
 from omnidemo.ui.adaptation_data import View, page_json
 from omnidemo.ui.errors import asked_of
-from omnidemo.ui.shell import EXPERT, PRIVATE, QUIET, Shell, script, widget
-from omnidemo.ui.tabs.chat_controls import line_names
+from omnidemo.ui.shell import EXPERT, PRIVATE, QUIET, Shell, widget
+from omnidemo.ui.tabs.chat_controls import line_choices, line_names
 from omnidemo.ui.tabs.trainer_panel import trainer_json
 
 
@@ -87,16 +87,31 @@ def build(services: PublicServices, shell: Shell) -> None:
                 elem_id="omni-import", elem_classes=EXPERT,
             )  # fmt: skip
         with gr.Column(scale=3, min_width=300):
-            widget("lines", elem_classes=EXPERT)
+            line = gr.Dropdown(
+                line_choices(["default"])[1:], value="default", label="Topic memory to look at",
+                info="Each topic may have a memory (an adapter line) of its own. The Chat tab chooses which"
+                " one guesses.",
+                elem_id="omni-lines", elem_classes=EXPERT, filterable=False,
+            )  # fmt: skip
             trainer = widget("trainer", events=("pause", "resume", "reset"))
-    pair, outputs = [shell.target, shell.drafter], [page, trainer]
+    inputs, outputs = [shell.target, shell.drafter, line], [page, trainer]
+    shell.keep(
+        line,
+        lambda *pair: json.dumps(line_names(services, *pair)),
+        inputs[:2],
+        "lines",
+        draw=lambda names: gr.Dropdown(choices=line_choices(json.loads(names))[1:]),
+    )
 
-    def poll(event: gr.EventData, target: str, drafter: str) -> Any:
-        return page_of.show(read_view(target, drafter, asked_of(event)))
+    def view_of(asked: Any, target: str, drafter: str, line: str) -> View:
+        return read_view(target, drafter, {**asked, "line": line or "default"})
+
+    def poll(event: gr.EventData, *given: str) -> Any:
+        return page_of.show(view_of(asked_of(event), *given))
 
     def doing(act: Callable[[View], Any]) -> Callable[..., Any]:
-        def done(event: gr.EventData, target: str, drafter: str) -> Any:
-            return page_of.after(act, read_view(target, drafter, asked_of(event)))
+        def done(event: gr.EventData, *given: str) -> Any:
+            return page_of.after(act, view_of(asked_of(event), *given))
 
         return done
 
@@ -106,30 +121,27 @@ def build(services: PublicServices, shell: Shell) -> None:
     def press(act: Any) -> Callable[..., Any]:
         return doing(lambda view: act(view.target, view.drafter, domain=view.line))
 
-    def make(asked: Any, target: str, drafter: str) -> Path:
-        return export_file(services, read_view(target, drafter, asked))
+    def make(asked: Any, *given: str) -> Path:
+        return export_file(services, view_of(asked, *given))
 
-    def take(file: str | None, target: str, drafter: str, line: str) -> Any:
+    def take(file: str | None, *given: str) -> Any:
         def add(view: View) -> None:
             if not file:
                 raise ValueError("No file arrived. Choose the zip of an adapter and upload it again.")
             got = services.import_adapter(view.target, view.drafter, view.line, Path(file))
             gr.Info(f"Imported as v{got} of the line {view.line}; it drafts from now on.")
 
-        return page_of.after(add, read_view(target, drafter, {"line": line or "default"}))
+        return page_of.after(add, view_of({}, *given))
 
-    page.poll(poll, pair, outputs, api_name="adaptation_state", **QUIET)
-    page.rollback(doing(back), pair, outputs, api_name="adaptation_rollback", **QUIET)
+    page.poll(poll, inputs, outputs, api_name="adaptation_state", **QUIET)
+    line.change(poll, inputs, outputs, api_name="adaptation_line", **QUIET)
+    page.rollback(doing(back), inputs, outputs, api_name="adaptation_rollback", **QUIET)
     for name, act in (("pause", services.pause), ("resume", services.resume), ("reset", services.reset)):
-        getattr(trainer, name)(press(act), pair, outputs, api_name=f"trainer_{name}", **QUIET)
-    downloads.download(page.export, "adapter", make, pair)
+        getattr(trainer, name)(press(act), inputs, outputs, api_name=f"trainer_{name}", **QUIET)
+    downloads.download(page.export, "adapter", make, inputs)
     # By default Gradio drops, without a word, a file that is chosen before the one before it is in.
     one_by_one: dict[str, Any] = {"concurrency_limit": 1, "trigger_mode": "multiple"}
-    js = script("(file, target, drafter) => [file, target, drafter, page.adaptation.line]")
-    line = gr.Textbox("default", visible=False)
-    upload.upload(
-        take, [upload, *pair, line], outputs, js=js, api_name="import_adapter", **one_by_one, **PRIVATE
-    )
+    upload.upload(take, [upload, *inputs], outputs, api_name="import_adapter", **one_by_one, **PRIVATE)
 
 
 def export_file(services: PublicServices, view: View) -> Path:
