@@ -24,6 +24,7 @@ from omnidemo.ui import downloads, replay_data, text
 from omnidemo.ui.errors import in_one_sentence
 from omnidemo.ui.guard import around
 from omnidemo.ui.job import in_turn
+from omnidemo.ui.live_answers import RECORDED
 from omnidemo.ui.shell import build_shell, load_ready, longest_answer, widget
 from omnidemo.ui.tabs import adaptation_tab, chat_tab, compare_tab, history_tab, task_tab
 from omnidemo.ui.tabs.better_panel import build_better
@@ -150,10 +151,11 @@ def _theme() -> gr.themes.Base:
 
 
 def page_scripts() -> tuple[str, Route]:
-    """The address of the page's modules below the app's, and the route to them. It carries a hash of them
-    all, so a browser keeps them, and asks anew as soon as one is another."""
+    """The address of the page's modules and the recorded run below the app's, and the route to them. It
+    carries a hash of them all, so a browser keeps them, and asks anew as soon as one is another."""
     paths = sorted(PARTS.rglob("*.js"))
     parts = {path.relative_to(PARTS).as_posix(): path.read_bytes() for path in paths}
+    parts |= {RECORDED.name: RECORDED.read_bytes()} if RECORDED.exists() else {}
     folder = f"ui/{hashlib.sha256(repr(parts).encode()).hexdigest()[:16]}"
 
     def serve(request: Request) -> Response:

@@ -11,11 +11,11 @@ from itertools import pairwise
 from typing import Any
 
 from omnidemo.core.asset_files import ASSETS
-from omnidemo.models.catalogue import title_of
 from omnidemo.storage.recorded_rounds import finite
 
 MOST = 100  # newest answers of a line
 RECORDED = ASSETS / "recorded.json"  # written by `python -m lab recorded-run`
+FILM = ("input", "rounds")  # of an answer there: what the page plays before a model is here
 
 
 def answers_json(rows: Sequence[Mapping[str, Any]], line: str, live: int) -> dict[str, Any]:
@@ -60,12 +60,12 @@ def recorded() -> dict[str, Any]:
     """The recorded run, in the form of `answers_json`; without answers where the file is missing."""
     try:
         run = json.loads(RECORDED.read_text(encoding="utf-8"))
-        about = {name: run[name] for name in ("task", "target", "drafter", "date")}
+        about = {name: run[name] for name in ("task", "title", "target", "drafter", "date")}
         versions = [int(one["version"]) for one in run["answers"]]
         return {
             "line": run["task"],
-            "recorded": about | {"title": title_of(run["target"])},
-            "answers": run["answers"],
+            "recorded": about,
+            "answers": [{name: one[name] for name in one if name not in FILM} for one in run["answers"]],
             "marks": version_marks(versions),
         }
     except (OSError, ValueError, KeyError, TypeError):

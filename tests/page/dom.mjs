@@ -31,6 +31,14 @@ class Element {
       this.childNodes.push(made);
     }
   }
+  replaceChildren(...nodes) {
+    this.childNodes = [];
+    this.append(...nodes);
+  }
+  get childElementCount() {
+    return this.childNodes.filter(node => node.nodeType === 1).length;
+  }
+  classList = { toggle: () => {} };
   get lastChild() {
     return this.childNodes.at(-1) ?? null;
   }

@@ -65,7 +65,7 @@ def test_before_the_first_answer_there_is_a_recorded_run_with_target_and_date() 
     answers = shown["answers"]
     assert [one["number"] for one in answers] == list(range(1, 11)) and shown["marks"]
     for one in answers:
-        assert sum(one[name] for name in COUNTS) == one["tokens"] and one["steps"] >= 1
+        assert sum(one[name] for name in (*COUNTS, "forced")) == one["tokens"] and one["steps"] >= 1
         assert 0 <= one["alpha"] <= 1 and one["nothing_learned"] >= 1
     assert answers[0]["memory"] == 0 < answers[-1]["memory"]
 

@@ -149,6 +149,7 @@ chat.setPair = state => {
   chat.reads = reads;
   chat.picked = state.asked ?? [];
   if (!parts) return;
+  if (["downloading", "failed"].includes(state.stage)) examples.playFilm();
   if (ready) chat.offerSystem(state.system ?? "");
   refresh();
   chat.drawContext();

@@ -1,12 +1,14 @@
 // The hand-picked examples: cards in an empty chat, chips above the composer. Their order is fixed.
 import { colourKey } from "../answer/tokens.js";
 import { chat } from "./chat.js";
-import { clickable, el } from "../shared/dom.js";
+import { clickable, el, fill } from "../shared/dom.js";
 import { labels } from "../shared/labels.js";
 import { followLink, goTo } from "../shared/places.js";
+import { makeFilm, recordedRun, saver } from "../task/film.js";
 
 let list = [],
-  place = null;
+  place = null,
+  film = null; // while no model is here
 const button = (one, style) =>
   clickable(style, [el("small", one.kind), el("span", one.label)], () => place.pick(one.prompt), {
     title: one.prompt,
@@ -30,7 +32,8 @@ const draw = () => {
       { class: `tok s-${s}`, style: `animation-delay: ${0.4 + 0.7 * at}s` },
       text.split("|").flatMap((part, place) => (place ? [el("i"), part] : [part])),
     );
-  place.empty.replaceChildren(
+  fill(
+    place.empty,
     el("h2", labels.subtitle),
     el("p.demo.toks", { "aria-hidden": "true" }, tokens.map(span)),
     colourKey(tokens),
@@ -42,6 +45,7 @@ const draw = () => {
       ],
       () => goTo("same-task"),
     ),
+    film,
     el("span.small", "Or ask something:"),
     el(
       "div.cards",
@@ -55,6 +59,15 @@ const slug = one =>
     .replace(/[^a-z0-9]+/g, "-")
     .replace(/^-+|-+$/g, "");
 export const examples = {
+  // Plays the recorded run in the empty chat, once.
+  playFilm: async () => {
+    if (film !== null) return;
+    film = false;
+    const run = await recordedRun();
+    const hide = clickable("link", "Hide", () => film.remove());
+    film = run && makeFilm(run, labels.legend, [saver(() => run, labels.legend), hide]);
+    draw();
+  },
   set: value => {
     list = value;
     draw();

@@ -4,12 +4,15 @@ import { drawLearned } from "../answer/learned.js";
 import { guessed, newAnswer, readAnswer, readLines } from "../answer/records.js";
 import { colourKey, tokenSpan, tokensBox, watchTokens } from "../answer/tokens.js";
 import { chat } from "../chat/chat.js";
+import { asAnswer, filmOf, makeFilm, mostSteps, paceBars, recordedRun, savedSteps, saver } from "./film.js";
+import { roundsOf } from "../replay/lanes.js";
 import { replay } from "../replay/replay.js";
 import { drawChart, plotAgain } from "../shared/charts.js";
 import { calm, clickable, counted, el, fill, say } from "../shared/dom.js";
 import { field, makeQuestion, select, topicTitle, when, whileVisible } from "../shared/fields.js";
 import { format, joined, plural, whole } from "../shared/format.js";
 import { makeJob } from "../shared/job.js";
+import { labels } from "../shared/labels.js";
 import { saveCsv } from "../shared/save.js";
 import { NO_ANSWER } from "../shared/server.js";
 import { load, save, saveFitting } from "../shared/storage.js";
@@ -252,6 +255,7 @@ const makeRow = (voice, place) => {
           el("b", number(row.tokens_per_round)),
           " tokens a step",
           without != null && el("span.small", ` · nothing learned ${number(without)}`),
+          paceBars(asAnswer(row)),
         ]
       : counted(live.steps, live.tokens);
     const whose = row
@@ -267,7 +271,13 @@ const makeRow = (voice, place) => {
     if (!row && !stopped) line.scrollTop = line.scrollHeight;
     if (details.open) open();
   };
-  return { node, show };
+  // Opens the row; returns the box of its tokens.
+  const reveal = () => {
+    details.open = true;
+    open();
+    return tokens;
+  };
+  return { node, show, reveal };
 };
 
 // ── the headline and the curve ──────────────────────────────────────────────────────────────────────────────
@@ -432,6 +442,11 @@ widgets.task = (host, context) => {
         () => context.trigger("reset", { asked: board.asked() }),
       ),
     ),
+    film = saver(
+      () => rowsAsRun(),
+      labels.legend,
+      "These rows in their colours, to be played without a server",
+    ),
     really = makeQuestion("Forget?", "Forget it", "Keep it"),
     status = el("span.small", { role: "status" });
   const csv = clickable("link", "↓ Rows as CSV", () => saveCsv("omnidemo-task", config.columns, board.csv()));
@@ -453,7 +468,7 @@ widgets.task = (host, context) => {
   const error = el("p.alert", { role: "alert", hidden: true });
   const list = el("ol.task-rows"),
     colours = el("div"),
-    empty = el("p.nothing");
+    empty = el("div.nothing");
   const said = el("p.task-headline"),
     total = el("p.counter"),
     key = el("div.task-key"),
@@ -484,7 +499,7 @@ widgets.task = (host, context) => {
     cards,
     form,
     kind,
-    el("div.task-acts", go, halt, clear, anew, csv, status),
+    el("div.task-acts", go, halt, clear, anew, csv, film, status),
     really.box,
     error,
     el("div.task-board", el("div.task-answers", list, colours, empty), side),
@@ -513,6 +528,25 @@ widgets.task = (host, context) => {
     const lines = [...rows.values()].flatMap(one => one.answer.tokens);
     fill(colours, lines.length > 0 && colourKey(lines));
   };
+  const watchFilm = async () => {
+    const run = await recordedRun();
+    fill(
+      empty,
+      run ? makeFilm(run, labels.legend, [saver(() => run, labels.legend)]) : "This app has no recorded run.",
+    );
+  };
+  const rowsAsRun = () => {
+    const { rows: done, pair, kept } = now(),
+      about = { task: shelf(), title: pair[0], drafter: pair[1], date: kept || new Date().toISOString() },
+      told = done
+        .filter(one => one.lines)
+        .map(({ row, lines }) => ({ row, rounds: roundsOf(readAnswer(lines)) }));
+    return filmOf(
+      about,
+      told,
+      labels.legend.map(one => one.key),
+    );
+  };
   let spoken = "";
   drawLive = () => {
     const live = board.live,
@@ -523,12 +557,16 @@ widgets.task = (host, context) => {
       if (!colours.childElementCount && live.answer.tokens.length) drawColours();
       made.whole = Boolean(live.row);
     }
-    const sums = done.map(({ row }) => [row.tokens / row.tokens_per_round, row.tokens]);
-    const under = live && !live.none ? count(live.answer) : null;
-    if (under) sums.push([under.steps, under.tokens]);
-    const [steps, tokens] = [0, 1].map(i => Math.round(sums.reduce((sum, one) => sum + one[i], 0)));
+    const answers = done.map(one => asAnswer(one.row)),
+      under = live && !live.none ? count(live.answer) : null;
+    if (under?.steps) answers.push({ tokens: under.tokens, steps: under.tokens / under.steps });
+    const [steps, tokens] = [one => one.tokens / one.steps, one => one.tokens].map(of =>
+      Math.round(answers.reduce((sum, one) => sum + of(one), 0)),
+    );
     total.hidden = !tokens;
-    fill(total, counted(steps, tokens));
+    const saved = savedSteps(answers);
+    fill(total, counted(steps, tokens), saved.length > 0 && ": ", ...saved);
+    list.style.setProperty("--most", mostSteps(answers));
     const words = board.busy && live ? doing(live) : done.length ? kept(done.length) : "";
     if (words !== spoken) status.textContent = spoken = words;
   };
@@ -555,9 +593,9 @@ widgets.task = (host, context) => {
     if (!last) return;
     said.textContent = headline(done);
     whence.textContent = owed(last);
-    const { answer, node } = rows.get(last.number),
+    const { answer, reveal } = rows.get(last.number),
       which = `Guessed right in answer ${last.number}, and not without what was learned:`;
-    drawLearned(learned, which, last.learned ?? [], answer, () => node.querySelector(".line"));
+    drawLearned(learned, which, last.learned ?? [], answer, reveal);
     const known = Object.entries(config.lines).filter(([column]) => done.some(one => one[column] != null));
     const named = ([column, name]) => {
       const swatch = el("i", { class: column.replace("_tokens_per_round", ""), "aria-hidden": "true" });
@@ -601,6 +639,7 @@ widgets.task = (host, context) => {
     halt.disabled = board.stopping;
     csv.hidden = !one.rows.length;
     clear.hidden = busy || !one.rows.length;
+    film.hidden = busy || !one.rows.some(row => row.lines);
     anew.hidden = busy || !one.next || board.chosen === "topic"; // what the chat has learned, too, is reset in Adaptation
     if (busy) really.box.hidden = true;
     say(error, board.error);
@@ -617,9 +656,15 @@ widgets.task = (host, context) => {
       made.whole = true;
     }
     empty.hidden = Boolean(one.rows.length || board.live);
-    empty.textContent = config.learns
-      ? "Press the button: the first answer appears here while it is written."
-      : "Press the button. Learning is switched off in this app, so the answers do not get quicker to guess.";
+    if (!empty.childElementCount)
+      fill(
+        empty,
+        config.learns
+          ? "Press the button: the first answer appears here while it is written. Or "
+          : "Press the button. Learning is switched off in this app, so the answers do not get quicker to guess. Or ",
+        clickable("link", "watch a recorded run", watchFilm),
+        ".",
+      );
     drawLive();
     drawColours();
     drawCurve();
