@@ -52,16 +52,6 @@ class Calibration:
         sure, by_prediction = (0.0, held) if self.prior is None else (held * self.prior, 0.0)
         return np.stack([(np.array(self.accepted) + sure) / seen, by_prediction / seen], 1)
 
-    def rows(self) -> list[tuple[float, float, float]]:
-        """(mean prediction, observed acceptance, weight) of each class with observations: a reliability
-        plot."""
-        seen = zip(self.predicted, self.accepted, self.weight, strict=True)
-        return [
-            (predicted / weight, accepted / weight, weight)
-            for predicted, accepted, weight in seen
-            if weight > 0
-        ]
-
 
 @dataclass(slots=True)
 class StopRule:

@@ -12,12 +12,26 @@ from torch import Tensor
 
 from omnidemo.backends.runner import Runner
 from omnidemo.core.config import GenerationConfig
+from omnidemo.core.config.answer_options import Policy
 from omnidemo.core.records import Round
 from omnidemo.decoding.cost_model import CostModel
 from omnidemo.decoding.cost_table import RoundTimes
 from omnidemo.decoding.draft_policy import Head
 from omnidemo.decoding.method import Method
 from omnidemo.models.adapters.acceptance_head import NumpyHead
+
+USUAL_DRAFT = 8  # slots of a draft, where no request says
+
+
+@dataclass(frozen=True, slots=True)
+class Drafting:
+    """How a line drafts now. `length`: drafter tokens of the newest drafts. `speculating`: False where
+    guessing would not be faster. `untrained`: whether the policy still waits for its acceptance head."""
+
+    policy: Policy
+    length: float
+    speculating: bool
+    untrained: bool
 
 
 @dataclass(slots=True, eq=False)
@@ -56,6 +70,13 @@ class DraftingLine:
         UNIX time. The first round of an answer does not count, because it reads the prompt."""
         if done.index:
             self.cost_model.prices.note(timed(done, positions), at)
+
+    def drafting(self, policy: Policy, draft_length: int) -> Drafting:
+        """How it drafts now by this policy."""
+        costs = self.cost_model
+        pays = policy != "cost" or costs.pays(costs.best_draft(USUAL_DRAFT))
+        length = float(draft_length) if policy == "fixed" else costs.length
+        return Drafting(policy, length, pays, policy == "head" and self.head is None)
 
     def guessing(self, asked: GenerationConfig, method: Method) -> Literal["on", "none", "off", "alone"]:
         """Whether a generation that begins now will draft, and why not; see `Generation`."""

@@ -34,8 +34,7 @@ from omnidemo.models.load import LanguageModel
 from omnidemo.pair.answer import Answer, rounds_alone
 from omnidemo.pair.conversation_pool import DOMAIN, Conversations
 from omnidemo.pair.copy_memory import CopyMemory
-from omnidemo.pair.drafting_line import DraftingLine, digest_of
-from omnidemo.pair.drafting_now import Drafting, describe
+from omnidemo.pair.drafting_line import Drafting, DraftingLine, digest_of
 from omnidemo.pair.ngram_memory import NgramMemory, remember
 from omnidemo.pair.pair_prices import PairPrices
 from omnidemo.pair.prompt_reader import PromptReader, start_in_turns
@@ -211,9 +210,9 @@ class Pair:
             return self._ready_line(domain).version
 
     def drafting(self, domain: str = DOMAIN, policy: Policy = "cost", draft_length: int = 4) -> Drafting:
-        """How the pair drafts for a domain now, with a sentence for people."""
+        """How the pair drafts for a domain now."""
         line = self._lines.get(domain) or self._new_line()  # not stored, because any name may come
-        return describe(policy, line.cost_model, line.head is not None, draft_length)
+        return line.drafting(policy, draft_length)
 
     def drafting_weights(self, domain: str = DOMAIN) -> dict[str, Tensor]:
         """The weights that draft now, the adapter merged; they change in place with the next swap."""

@@ -17,7 +17,7 @@ from omnidemo.learning.lines import sample_prompts
 from omnidemo.learning.lines.line_names import AUTO, LineInfo, check_domain
 from omnidemo.learning.lines.router import DEFAULT, OTHER, Route, Router
 from omnidemo.learning.lines.trainer_pool import TrainerPool
-from omnidemo.pair.drafting_now import Drafting
+from omnidemo.pair.drafting_line import Drafting
 from omnidemo.serving.pair_pool import PairPool
 from omnidemo.storage.store import Store
 from omnidemo.storage.version_store import VersionStore

@@ -21,6 +21,7 @@ from omnidemo.serving import endpoint
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.services import Services
 from omnidemo.ui import downloads, replay_data, text
+from omnidemo.ui.chat_request import MOST_SYSTEM
 from omnidemo.ui.errors import in_one_sentence
 from omnidemo.ui.guard import around
 from omnidemo.ui.job import in_turn
@@ -189,6 +190,7 @@ def _head(services: PublicServices, folder: str) -> str:
         "help": {f"omni-{name}": hint for name, hint in text.HELP.items()},
         "lossless": text.LOSSLESS,
         "topics": text.TOPICS,
+        "most_system": MOST_SYSTEM,
         "approximate": text.APPROXIMATE,
         "plotly": downloads.serve_plotly(),
     }

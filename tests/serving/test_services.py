@@ -710,5 +710,5 @@ def test_a_pair_says_how_it_drafts(services: Services, models: tuple[str, str]) 
     ready(services, models)
     chat(services, models)
     told = services.adaptation.drafting(*models)
-    assert told.policy == "cost" and told.sentence
+    assert told.policy == "cost" and not told.untrained
     assert services.adaptation.trainer("nobody", models[1]).state == "off"

@@ -23,7 +23,7 @@ from omnidemo.models.adapters.adapter_state import AdapterVersion
 from omnidemo.models.catalogue import ModelCard
 from omnidemo.models.load import ModelError
 from omnidemo.models.names import drafter_of
-from omnidemo.pair.drafting_now import Drafting
+from omnidemo.pair.drafting_line import Drafting
 from omnidemo.serving.better_target import BetterTarget
 from omnidemo.serving.comparison import Asked, Comparison, turns_of
 from omnidemo.serving.pair_pool import PairState
@@ -652,16 +652,8 @@ class FakeServices:
         return Route("default", 0.3, "No topic is likely enough (30 %), so the default line answers.", ())
 
     def drafting(self, target: str, drafter: str, domain: str) -> Drafting:
-        if self.fallen_back:
-            why = "Guessing would not be faster here, so the big model writes alone."
-            return Drafting(self.now["draft_policy"], 0.0, False, why, [])
-        bins = [
-            (0.05 + 0.1 * place, min(1.0, 0.08 + 0.09 * place + 0.02 * (place % 3)), 40 * (place + 1))
-            for place in range(10)
-        ]
-        return Drafting(
-            self.now["draft_policy"], 5.4, True, "Guessing pays: about 1.6 times plain decoding.", bins
-        )
+        length = 0.0 if self.fallen_back else 5.4
+        return Drafting(self.now["draft_policy"], length, not self.fallen_back, False)
 
     def on_disk(self, target: str, drafter: str, domain: str = "default") -> list[int]:
         return [one.version for one in self.store.adapters(target, drafter, domain)][:4]

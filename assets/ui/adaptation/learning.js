@@ -62,19 +62,22 @@ widgets.trainer = (host, { trigger }) => {
       say(
         plain,
         d?.off
-          ? d.sentence
+          ? "Guessing is switched off: the draft length is 0."
           : d && !d.speculating
             ? "By the cost table guessing would not be faster, so the big model writes alone."
             : "",
       );
-      plain.title = d?.sentence ?? "";
       ahead.hidden = !d || !plain.hidden;
       if (!ahead.hidden) {
         ahead.replaceChildren(
           el("b", d.length ? `Guesses ${d.length.toFixed(1)} tokens ahead` : "Guesses ahead"),
           ` · ${d.title}`,
         );
-        ahead.title = d.sentence;
+        ahead.title = d.untrained
+          ? "The acceptance head has no training so far; the drafter's own probabilities stand in for it."
+          : d.length
+            ? "Drafter tokens of the newest drafts"
+            : "Nothing has been drafted so far.";
       }
       fill(
         numbers,

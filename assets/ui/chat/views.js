@@ -116,7 +116,6 @@ chat.toolbar = () => {
 };
 
 // ── the system prompt of the open chat ──────────────────────────────────────────────────────────────────────
-const MOST = 8000; // characters, as the server takes them (ui/chat_request.py)
 const openSystem = open => {
   const { system, systemButton, systemBox } = chat.parts;
   system.hidden = !open;
@@ -128,7 +127,7 @@ chat.systemField = () => {
   parts.systemBox = el("textarea", {
     id: "omni-system-text",
     rows: 3,
-    maxlength: MOST,
+    maxlength: labels.most_system,
     dir: "auto",
     placeholder:
       "Empty: what the model's own template says, if anything. For example: Answer in one sentence.",

@@ -20,7 +20,7 @@ def drafting_json(services: PublicServices, target: str, drafter: str, domain: s
         "title": CONTROLS["draft_policy"].choices[services.settings.draft_policy],
         "length": finite(now.length, 2),
         "speculating": bool(now.speculating),
-        "sentence": now.sentence,
+        "untrained": now.untrained,
         "off": now.policy == "fixed" and not now.length,
     }
 
