@@ -16,6 +16,12 @@ from omnidemo.decoding.constraint import Constraint
 from omnidemo.vocabulary.vocabulary import Vocabulary
 
 COMPILED = 32  # forms that are kept
+# A mask takes at most some 30 ms: the library uses up about 14,000 of the lexer's fuel and 20,000 of the
+# parser's items in a millisecond. A form that needs more ends its answer.
+LIMITS: dict[str, Any] = {
+    "step_lexer_fuel": 200_000, "step_max_items": 50_000, "max_grammar_size": 100_000,
+    "verbose_errors": False,
+}  # fmt: skip
 # `", "` and `": "` on one line: the model cannot write spaces without end, and most of the text is forced
 ONE_LINE = {
     "whitespace_flexible": False, "item_separator": ", ", "key_separator": ": ", "coerce_one_of": False,
@@ -86,8 +92,7 @@ class AnswerForms:
             grammar = _grammar(LLMatcher, kind, wanted)
         except Exception as error:  # its converters raise errors of their own
             raise _refused(kind, str(error)) from None
-        limits = LLParserLimits(max_grammar_size=100_000, verbose_errors=False)
-        matcher = LLMatcher(self._tokenizer, grammar, log_level=0, limits=limits)
+        matcher = LLMatcher(self._tokenizer, grammar, log_level=0, limits=LLParserLimits(**LIMITS))
         if not matcher.is_error():
             matcher.compute_bitmask()
         if matcher.is_error():

@@ -6,7 +6,8 @@ from __future__ import annotations
 import json
 import random
 import sys
-from time import perf_counter
+from contextlib import suppress
+from time import perf_counter, thread_time
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import pytest
 from omnidemo.core.config import GenerationConfig
 from omnidemo.models.answer_forms import AnswerForms, FormError, GuidedConstraint
 from omnidemo.models.load import open_source
+from tests.support.fetched import file_of
 from tests.support.trained_pair import TARGET
 from tests.support.worlds import vocabulary
 
@@ -162,6 +164,55 @@ def test_a_form_that_explodes_ends_the_answer_in_a_sentence(forms: AnswerForms) 
         walk(form, 1, 3_000)
     with pytest.raises(RuntimeError, match="too hard to keep"):
         form.allowed()  # and there is no mask ever after
+
+
+PAST = 0.06  # seconds of a processor: twice what a mask may take, for the machine may be busy
+WORDS = "|".join(f"{number:x} duck {number * 7:x}" for number in range(1_500))
+KEYS = {f"key {number}": {"type": "string"} for number in range(1_500)}
+HARD: dict[str, dict[str, Any]] = {
+    "any JSON": {"json_object": True},
+    "an explosion": {"regex": "(.*a.*b.*c.*){1,50}(.{1,5000}x)"},
+    "classes of letters": {"regex": r"(\p{L}+[\p{N}\p{P}]*\s?){1,200}"},
+    "many words": {"regex": f"({WORDS}){{1,400}}"},
+    "many optional keys": {"schema": {"properties": KEYS}},
+    "two readings": {"grammar": 'start: a*\na: b | c | b c | c b\nb: /[a-z]+/\nc: /[a-z ]+/'},
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def wide() -> AnswerForms:
+    """Of the 1.5B's 151,643 tokens, where its file is here."""
+    _, own = open_source("qwen2.5-coder-1.5b" if file_of("qwen2.5-coder-1.5b") else TARGET).tokenizer()
+    return AnswerForms(own, len(own) + 3)
+
+
+@pytest.mark.parametrize("form", HARD.values(), ids=HARD)
+def test_no_mask_takes_long(wide: AnswerForms, form: dict[str, Any]) -> None:
+    """What would take longer ends the answer."""
+    text, longest, masks = GenerationConfig.of(**form).form, 0.0, 0
+    assert text is not None
+    for seed in range(3):
+        draws, one = random.Random(seed), wide.constraint(text)
+        with suppress(RuntimeError):
+            for _ in range(60):
+                began = thread_time()
+                there = one.allowed()
+                longest, masks = max(longest, thread_time() - began), masks + 1
+                token = draws.choice(np.flatnonzero(there).tolist())
+                if token == one.end:
+                    break
+                began = thread_time()
+                one.step(token)
+                longest = max(longest, thread_time() - began)
+    assert masks and longest < PAST
+
+
+def test_a_known_form_waits_for_no_other_one(forms: AnswerForms) -> None:
+    known = GenerationConfig.of(regex="[ab]{3}").form
+    assert known is not None
+    forms.constraint(known)
+    with forms._compiling:  # as while another one is compiled
+        assert forms.constraint(known).allows(forms._end) is False
 
 
 def test_without_the_library_a_sentence_says_so(forms: AnswerForms, monkeypatch: pytest.MonkeyPatch) -> None:
