@@ -22,8 +22,7 @@ from transformers import CohereConfig, CohereForCausalLM, LlamaForCausalLM
 
 from omnidemo.learning.distill import train_step
 from omnidemo.learning.distill.head_training import HeadTrainer
-from omnidemo.learning.distill.in_process_worker import InProcessWorker
-from omnidemo.learning.distill.learner import FULL, Learner, learner_for
+from omnidemo.learning.distill.learner import FULL, Learner
 from omnidemo.learning.distill.losses import Divergence
 from omnidemo.learning.distill.process_worker import ProcessWorker
 from omnidemo.learning.distill.worker import TrainingPlan, WorkerError
@@ -217,16 +216,6 @@ def test_an_adapter_of_some_layers_learns_on_with_all(learner: Learner) -> None:
     assert np.array_equal(alone, filled)
     trained, _, steps = train_step.train(learner, partial, None, [traces], PLAN)
     assert trained.weights.keys() == learner.initial.weights.keys() and math.isfinite(steps[0].loss)
-
-
-def test_the_learner_is_built_once_per_folder_rank_and_seed(folder: Path, whole: Learner) -> None:
-    known: dict[tuple[str, int, int], Learner] = {}
-    first = learner_for(known, folder, None, PLAN)
-    # an adapter keeps its rank
-    assert learner_for(known, folder, first.initial, replace(PLAN, rank=99)) is first
-    assert learner_for(known, folder, None, replace(PLAN, seed=1)) is not first, "it starts otherwise"
-    full = learner_for(known, folder, whole.initial, PLAN)
-    assert full.initial.config == FULL and list(known) == [(str(folder), 0, PLAN.seed)]
 
 
 def test_states_are_what_the_output_layer_reads(learner: Learner, tmp_path: Path) -> None:
@@ -633,18 +622,3 @@ def _alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
-
-
-def test_training_here_is_the_same_pure_step(folder: Path, learner: Learner) -> None:
-    here = InProcessWorker()
-    batches = [[make_trace(seed)] for seed in range(3)]
-    mine, theirs = (
-        here.train(folder, None, None, batches, PLAN),
-        train_step.train(learner, None, None, batches, PLAN),
-    )
-    assert all(torch.equal(mine[0].weights[name], weight) for name, weight in theirs[0].weights.items())
-    (judged,) = here.evaluate(folder, [mine[0]], batches[0], PLAN)
-    assert np.array_equal(judged, train_step.evaluate(learner, [theirs[0]], batches[0])[0])
-    here.pause()  # stands for a child, where nothing can be held up
-    here.resume()
-    here.close()

@@ -258,19 +258,3 @@ def test_ratios_are_of_medians() -> None:
         and lines[2][-3:] == ["0.50", "2.00", ""]
     )
     assert lines[0][4] == "–" == lines[2][4]
-
-
-def test_a_race_without_time_has_one_turn_of_everything(
-    gguf_target: Path, drafter: str, here: Path, tmp_path: Path
-) -> None:
-    order = RaceRequest(
-        str(gguf_target), tmp_path / "out", [LLAMA_CPP], passes=10, tokens=4, seconds=0.0, command="it"
-    )
-    race, stages = raced(order, settings(drafter))
-    for one in race.found:
-        assert {len(times) for times in one.passes[64].values()} == {2}
-        assert list(one.passes[64]) == list(rows_race.ROWS)
-        assert (len(one.prompt), len(one.answers)) == (1, 1)
-    assert stages[-1].done == stages[-1].total
-    counts = [stage.done for stage in stages if "rows" in stage.name]
-    assert counts == sorted(counts) and counts[1:7] == [1, 2, 3, 4, 5, 6]

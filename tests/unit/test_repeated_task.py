@@ -64,19 +64,6 @@ def test_a_run_goes_on_where_another_ended(pair: Pair) -> None:
     assert sorted(other) == sorted(LINES.written) and other != list(LINES.written)
 
 
-def test_a_run_that_is_stopped_ends_without_the_answer_under_way(pair: Pair) -> None:
-    asked = 0
-
-    def enough() -> bool:
-        nonlocal asked
-        asked += 1
-        return asked > 30
-
-    made = list(pair.repeat(LINES, 5, cancelled=enough, **SHORT))
-    assert 0 < len(made) < 5 and all(one.finish_reason == "length" for one in made)
-    assert not pair.in_flight
-
-
 def test_a_row_has_what_the_record_has(pair: Pair) -> None:
     *_, last = pair.repeat(LINES, 2, **SHORT)
     assert list(last.row) == list(COLUMNS) and last.same is not None
