@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -127,15 +127,13 @@ def prompt_of(pair: Pair, task: Task, given: str) -> Prompt:
 class Watched:
     """An answer that is about to begin, and will be replayed. Takes about a millisecond."""
 
-    def __init__(self, pair: Pair, asked: GenerationConfig) -> None:
-        self._pair, self._asked = pair, asked
+    def __init__(self, pair: Pair, asked: GenerationConfig, prompt: Prompt) -> None:
+        self._pair, self._asked, self._prompt = pair, asked, pair.prompt_ids(prompt)
         self._beginning = Beginning.of(pair, asked.domain)
 
-    def repeated(
-        self, task: Task, number: int, given: str, prompt: Sequence[int], made: Generation
-    ) -> Repeated:
-        """The record of the finished answer, with its replays. prompt: its ids."""
-        same = Replay(self._pair, self._beginning, prompt, self._asked, made).same_answer()
+    def repeated(self, task: Task, number: int, given: str, made: Generation) -> Repeated:
+        """The record of the finished answer, with its replays."""
+        same = Replay(self._pair, self._beginning, self._prompt, self._asked, made).same_answer()
         memory = self._beginning.memory_tokens if self._pair.here else None
         return Repeated(number, given, made, memory, same, task.valid(made.text))
 
@@ -150,8 +148,8 @@ def repeat(
     inputs = task.inputs(count, order, first)
     prompts = [pair.prompt_ids(prompt_of(pair, task, given)) for given in inputs]
     for number, (given, prompt) in enumerate(zip(inputs, prompts, strict=True), first + 1):
-        watched = Watched(pair, asked)
+        watched = Watched(pair, asked, prompt)
         made = pair.generate(prompt, cancelled=cancelled, **dict(asked))
         if made.finish_reason == "cancelled":
             return
-        yield watched.repeated(task, number, given, prompt, made)
+        yield watched.repeated(task, number, given, made)

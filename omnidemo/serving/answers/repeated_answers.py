@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from omnidemo.core.config import GenerationConfig
-from omnidemo.core.records import Generation, Part, Prompt
+from omnidemo.core.records import Generation, Part
 from omnidemo.core.tasks import Task
 from omnidemo.core.tasks import task as named_task
-from omnidemo.pair.pair import Pair
 from omnidemo.pair.repeated_task import Repeated, Watched, options_of
 from omnidemo.serving.pair_pool import PairPool
 
@@ -38,30 +37,20 @@ class RepeatedAnswers:
         task = named_task(task) if isinstance(task, str) else task
         given = {name: value for name, value in options.items() if value is not None}
         options = options_of(task, {"method": self._pool.settings.method, "kind": "traffic", **given})
+        begun = deque[Watched](maxlen=1)
         for number, text in enumerate(task.inputs(count, order, first), first + 1):
             if cancel is not None and cancel.is_set():
                 return
-            watch = Watch()
             chat = self._pool.ready(target, drafter)[0].target.chat
             messages = task.messages(text) if chat else [{"role": "user", "content": task.prompt(text)}]
             answer = self._chats.chat(
                 target=target, drafter=drafter, messages=messages, raw=not chat, cancel=cancel,
-                watch=watch.begin, **options,
+                watch=lambda *given: begun.append(Watched(*given)), **options,
             )  # fmt: skip
             with closing(answer):  # type: ignore[type-var]
                 for part in answer:
                     yield part
                     if isinstance(part, Generation):
-                        if part.finish_reason == "cancelled" or watch.watched is None:
+                        if part.finish_reason == "cancelled":
                             return
-                        yield watch.watched.repeated(task, number, text, watch.prompt, part)
-
-
-class Watch:
-    """Takes what `chat` hands to its `watch` when an answer begins."""
-
-    watched: Watched | None = None
-    prompt: list[int]
-
-    def begin(self, pair: Pair, asked: GenerationConfig, prompt: Prompt) -> None:
-        self.watched, self.prompt = Watched(pair, asked), pair.prompt_ids(prompt)
+                        yield begun[0].repeated(task, number, text, part)
