@@ -11,6 +11,7 @@ const SHARES = [
   ["guessed", "small model", "Guesses of the small model that the big one accepted"],
   ["chat", "copied from the chat", "Copied from the question, the chat or this answer"],
   ["own", "big model itself", "What the big model wrote itself"],
+  ["forced", "the form", "What the answer's form left no choice about"],
 ];
 const HALVES = [
   [0.5, "50 %"],
@@ -19,6 +20,7 @@ const HALVES = [
 const LETTER = 7.5, // pixels, at the size of a phone's labels
   LEFT = 44,
   RIGHT = 14;
+const sharesOf = one => SHARES.filter(([key]) => one[key] != null);
 const two = x => (x >= 10 ? x.toFixed(1) : x.toFixed(2));
 const share = (part, whole) => format(whole ? part / whole : null, "percent");
 const told = one =>
@@ -26,7 +28,9 @@ const told = one =>
     `Answer ${one.number}: ${two(one.steps)} tokens for one step of the big model`,
     one.memory == null
       ? plural(one.tokens, "token")
-      : `${plural(one.tokens, "token")}: ${SHARES.map(([key, name]) => `${one[key]} ${name}`).join(", ")}`,
+      : `${plural(one.tokens, "token")}: ${sharesOf(one)
+          .map(([key, name]) => `${one[key]} ${name}`)
+          .join(", ")}`,
     one.alpha == null
       ? "no guess of the small model was judged"
       : `${format(one.alpha, "percent")} of the small model's judged guesses accepted`,
@@ -109,14 +113,16 @@ const whose = (s, width) => {
     width > 460 ? 130 : 120,
     1,
     HALVES,
-    `Whose tokens they are: of the newest answer ${SHARES.map(([key, name]) => `${s.answers.at(-1)[key] ?? "unknown"} ${name}`).join(", ")}`,
+    `Whose tokens they are: of the newest answer ${sharesOf(s.answers.at(-1))
+      .map(([key, name]) => `${s.answers.at(-1)[key]} ${name}`)
+      .join(", ")}`,
   );
   s.answers.forEach((one, place) => {
     if (one.memory == null || !one.tokens) return;
     let below = 0;
     const wide = Math.max(1, Math.min(0.76 * made.slot, 34)),
       bar = svg("g", { class: "bar" }, ...hint(told(one)));
-    for (const [key] of SHARES) {
+    for (const [key] of sharesOf(one)) {
       const from = made.y(below),
         y = made.y((below += one[key] / one.tokens));
       bar.append(svg("rect", { x: made.x(place) - wide / 2, width: wide, y, height: from - y, class: key }));
@@ -216,8 +222,9 @@ widgets.answers = host => {
       whose(s, width),
       el(
         "p.small.legendline",
-        SHARES.map(([key, name, help]) =>
-          el("span", { title: help }, el("i", { class: `square ${key}`, "aria-hidden": "true" }), name),
+        SHARES.filter(([key]) => key !== "forced" || s.answers.some(one => one.forced)).map(
+          ([key, name, help]) =>
+            el("span", { title: help }, el("i", { class: `square ${key}`, "aria-hidden": "true" }), name),
         ),
       ),
       title(

@@ -15,7 +15,7 @@ const million = n => `${(n / 1e6).toFixed(1)}\u00a0M`;
 const size = n => (n >= 1e9 ? `${(n / 1e9).toFixed(1)}\u00a0B` : million(n));
 const sentence = ({ target_parameters: big, drafter_parameters: small, target_title: name }) =>
   big && small
-    ? `Ready. Small model: ${size(small)} parameters. Big model: ${name ? `${name}, ` : ""}${size(big)}`
+    ? `Ready. Small model: ${size(small)} parameters. Big model: ${/\d[BM]\b/.test(name) ? name : joined([name, size(big)], ", ")}`
     : "Ready";
 const forms = { packed: "packed as in their file", bfloat16: "in bfloat16", float32: "in float32" };
 const form = (info, role) =>
