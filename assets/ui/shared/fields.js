@@ -1,5 +1,5 @@
 // What the measuring tabs share: polling while visible, fields, cells of tables, downloads.
-import { clickable, el, fill } from "./dom.js";
+import { clickable, el } from "./dom.js";
 import { joined } from "./format.js";
 import { labels } from "./labels.js";
 
