@@ -39,7 +39,7 @@ EVERYBODY, OWN_LINE, USED_LINE, OPERATOR = range(4)
 RIGHTS: Mapping[str, tuple[int, str]] = {
     name: (right, part)
     for right, part, names in (
-        (EVERYBODY, "", "methods refusals manner check_form topics examples sample_prompts forget_copies"),
+        (EVERYBODY, "", "methods refusals manner check_form forget_copies"),
         (EVERYBODY, "chats", "pace_of"),
         (EVERYBODY, "drafts", "describe_target"),
         (EVERYBODY, "speeds", "speeds_of learned_of speed_lanes"),

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Protocol
 from omnidemo.core import private_folders
 from omnidemo.core.config import Manner, Settings
 from omnidemo.decoding.methods import AUTO, AUTO_HELP, METHODS
-from omnidemo.learning.lines import sample_prompts
 from omnidemo.learning.lines.trainer_pool import Trainers
 from omnidemo.models.catalogue import ModelCard, list_models
 from omnidemo.models.names import drafter_of, resolve
@@ -140,16 +139,6 @@ class Services:
             return {}
         reasons = {name: method.refusal(pair.map) for name, method in METHODS.items()}
         return {name: reason for name, reason in reasons.items() if reason}
-
-    def topics(self) -> list[str]:
-        return list(sample_prompts.TOPICS)
-
-    def examples(self, target: str) -> list[dict[str, str]]:
-        """The page's examples for a target in order: kind, label, prompt."""
-        return list(sample_prompts.examples(target))
-
-    def sample_prompts(self, topic: str, count: int, seed: int = 0) -> list[str]:
-        return sample_prompts.sample(topic, count, seed)
 
     def pair(self, target: str, drafter: str) -> Pair:
         """A loaded pair. RuntimeError, one sentence, while it is not ready."""

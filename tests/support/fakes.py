@@ -112,32 +112,6 @@ METHODS = [
     MethodInfo("autoregressive", "plain decoding", True, "The target alone. The baseline of every speedup."),
 ]
 STAGES = ["queued", "tokenizers", "target", "drafter", "vocabulary map", "cache and adapter"]
-PROMPTS = {
-    "stories": [
-        "Tell a short story about a fox and a lantern.",
-        "Write about a rainy day in a harbour town.",
-        "A child finds a key. What happens?",
-        "Describe a quiet morning on a farm.",
-    ],
-    "maths": [
-        "Mara has 4 boxes with 6 pens each. How many pens?",
-        "What is 17 plus 25?",
-        "A train needs 3 hours for 240 km. How fast is it?",
-        "Share 48 apples among 6 children.",
-    ],
-    "code": [
-        "Write a function that doubles a number.",
-        "Write a function that counts vowels.",
-        "Reverse a list without slicing.",
-        "Is a number even? Write it in Python.",
-    ],
-    "how-to": [
-        "How do I make tea?",
-        "How do I plant tomatoes?",
-        "How do I fix a flat bicycle tyre?",
-        "How do I pack a bag for a hike?",
-    ],
-}
 
 
 def script(text: str, seed: int = 0, plain: bool = False, draft_length: int = 4) -> list[Round]:
@@ -552,14 +526,6 @@ class FakeServices:
     def manner(self, target: str, drafter: str) -> Manner:
         return self.own_manner
 
-    def topics(self) -> list[str]:
-        return list(PROMPTS)
-
-    def examples(self, target: str) -> list[dict[str, str]]:
-        return [
-            {"kind": topic, "label": texts[0][:24], "prompt": texts[0]} for topic, texts in PROMPTS.items()
-        ]
-
     def let_learn(self, target: str, drafter: str, domain: str, *, longest: float = 0) -> None:
         pass
 
@@ -579,9 +545,6 @@ class FakeServices:
         plain = methods == ["autoregressive"]
         made = generation(script("Alone.", plain=plain), 1.0, methods[-1])
         return [[replace(made, adapter_version=0 if name == "fresh" else 3)] for name in methods]
-
-    def sample_prompts(self, topic: str, count: int, seed: int = 0) -> list[str]:
-        return random.Random(seed).sample(PROMPTS[topic], min(count, len(PROMPTS[topic])))
 
     def trainer(self, target: str, drafter: str, domain: str = "default") -> TrainerStatus:
         if domain in ("", AUTO) or "/" in domain:

@@ -16,6 +16,7 @@ import gradio as gr
 from omnidemo.core.config import SAMPLING
 from omnidemo.core.private_folders import without_folders
 from omnidemo.core.records import Generation, Part, Reading, Round
+from omnidemo.learning.lines import sample_prompts
 from omnidemo.models.catalogue import title_of
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.quotas import Refused
@@ -192,7 +193,7 @@ def build(services: PublicServices, shell: Shell) -> None:
         return answer(services, ChatRequest.of(asked, dict(zip(fields, values, strict=True))), cancel)
 
     wire(services, page, "run", work, [*fields.values()], "chat")
-    shell.keep(prompts, lambda target: json.dumps(services.examples(target)), [shell.target], "prompts")
+    shell.keep(prompts, lambda target: json.dumps(sample_prompts.examples(target)), [shell.target], "prompts")
     js = "() => [page.speeds.keys()]"
     shell.keep(speeds, lambda keys: _speeds(services, keys), [keys], "speeds", js=js)
     _keep_notices(services, shell, notice)

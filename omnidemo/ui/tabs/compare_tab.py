@@ -12,6 +12,7 @@ from typing import Any
 import gradio as gr
 
 from omnidemo.decoding.methods import AUTO, BASELINE
+from omnidemo.learning.lines import sample_prompts
 from omnidemo.serving.comparison import FRESH, TODAY, Asked, turns_of
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.quotas import Refused
@@ -128,10 +129,9 @@ def _settings(services: PublicServices) -> list[Any]:
     return [methods, temperature, length, most, seed]
 
 
-def _prompts(services: PublicServices, shell: Shell) -> tuple[Any, ...]:
+def _prompts(shell: Shell) -> tuple[Any, ...]:
     """What is compared, in two tabs: one prompt with its examples and button; of a batch where its prompts
     come from, topic, count, file and button."""
-    topics = services.topics()
     with gr.Tab("One prompt"):
         prompt = gr.Textbox(
             label="Prompt",
@@ -141,15 +141,17 @@ def _prompts(services: PublicServices, shell: Shell) -> tuple[Any, ...]:
             elem_id="omni-compare-prompt",
         )
         chips = widget("examples", events=("pick",))
-        shell.keep(chips, lambda target: for_browser(services.examples(target)), [shell.target], "examples")
+        shell.keep(
+            chips, lambda target: for_browser(sample_prompts.examples(target)), [shell.target], "examples"
+        )
         first = gr.Button("Run side by side", variant="primary", elem_id="omni-compare-run")
     with gr.Tab("Many prompts", elem_classes=EXPERT):
         ways = [("A topic", "topic"), ("A file", "file")]
         source = gr.Radio(ways, value="topic", label="Prompts of", elem_id="omni-compare-source")
         with gr.Row(elem_classes="omni-tight") as sampled:
             topic = gr.Dropdown(
-                [(text.TOPICS.get(name, name), name) for name in topics],
-                value=topics[0] if topics else None,
+                [(text.TOPICS.get(name, name), name) for name in sample_prompts.TOPICS],
+                value=sample_prompts.TOPICS[0],
                 label="Topic",
                 filterable=False,
                 min_width=140,
@@ -173,7 +175,7 @@ def build(services: PublicServices, shell: Shell) -> None:
     """Everything inside the Compare tab."""
     with gr.Row(elem_id="omni-compare-row", elem_classes="omni-two", equal_height=False):
         with gr.Column(scale=5, min_width=320), gr.Tabs(elem_id="omni-compare-mode", elem_classes="omni-sub"):
-            prompt, chips, first, batch, second = _prompts(services, shell)
+            prompt, chips, first, batch, second = _prompts(shell)
         with gr.Column(scale=5, min_width=320, elem_classes=EXPERT):
             settings = [*_settings(services), shell.likely]
     panel = widget("compare", for_browser({"state": "empty"}), events=("one", "many", "halt"))
@@ -198,7 +200,7 @@ def build(services: PublicServices, shell: Shell) -> None:
     ) -> Iterator[str]:
         def read() -> Sequence[Asked]:
             if source != "file":
-                return services.sample_prompts(topic, min(MOST_PROMPTS, int(count or 1)))
+                return sample_prompts.sample(topic, min(MOST_PROMPTS, int(count or 1)))
             if not file:  # none was chosen, or the one chosen was refused: never a topic in its place
                 raise Refused(NO_FILE)
             return read_batch(file)
