@@ -38,5 +38,6 @@ def test_what_cannot_teach_is_refused(cli: Cli, tmp_path: Path) -> None:
     few = prompts(tmp_path, 5)
     told = cli("learn", *given, "--prompts", few, "--out", tmp_path / "mine.zip")
     assert told.code == 2 and "5 prompts are too few" in told.err.splitlines()[-1]
+    refused(cli("learn", *given, "--texts", few, "--out", tmp_path / "mine.zip"), "is no folder")
     told = cli("use", few, *given)
     assert told.code == 2 and "cannot be read as a zip" in told.err.splitlines()[-1]
