@@ -45,8 +45,8 @@ def test_a_slower_checkout_breaks_the_bound(tmp_path: Path, monkeypatch: pytest.
     (tmp_path / "slow").mkdir()
     found = list(against.speeds(str(tmp_path / "slow"), ["smollm2"], 3, 4, "chance"))
     assert [(one.lane, one.ratio, one.held) for one in found] == [
-        ("plain", 2.0, True),
         ("drafted", 2.0, True),
+        ("plain", 2.0, True),
     ]
     monkeypatch.setattr(against, "ROOT", tmp_path / "slow")
     (tmp_path / "fast").mkdir()

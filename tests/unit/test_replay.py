@@ -125,7 +125,7 @@ def reference(pair: Pair, replay: Replay, ids: list[int], answer: Generation, wi
     ("make", "policy", "manner"),
     [
         *[(likely, policy, "greedy") for policy in POLICIES],
-        *[(likely, "chance", manner) for manner in MANNERS if manner != "greedy"],
+        (likely, "chance", "seeded"),
         *[(crossing, "chance", manner) for manner in MANNERS],
         (crossing, "fixed", "seeded"),
     ],
