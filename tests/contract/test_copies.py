@@ -60,10 +60,13 @@ def test_known_phrases_change_no_id(trained: Sides, options: dict[str, Any]) -> 
             pair.phrases = Continuations.of(*(arrays[name] for name in ARRAYS))
         made = trained.ask(ASKED, draft_policy="chance", **options)
         alone = trained.ask(ASKED, method="copy", draft_policy="chance", **options)
+        formed = trained.ask(ASKED, draft_policy="chance", regex="[a-z ]{20}, [a-z ]{9}", **options)
     finally:
         for pair in trained.both:
             pair.phrases = None
     assert made.token_ids == alone.token_ids == plain.token_ids
+    options |= {"regex": "[a-z ]{20}, [a-z ]{9}", "method": "autoregressive"}
+    assert formed.token_ids == trained.ask(ASKED, **options).token_ids
     for each in (made, alone):
         matches = [token.match for done in each.rounds for token in done.tokens if token.match]
         assert sum(match.origin == "phrase" for match in matches) > 5

@@ -120,6 +120,10 @@ def test_a_file_is_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         [*PROMPT, 7], 9
     )
     assert known_phrases.phrases_of("gguf/a-2") is None and known_phrases.phrases_of("a-1") is None
+    whole = (tmp_path / "a-1.npz").read_bytes()
+    for damaged in (b"", b"version https://git-lfs.github.com/spec/v1", whole[: len(whole) // 2]):
+        (tmp_path / "a-1.npz").write_bytes(damaged)
+        assert known_phrases.phrases_of("gguf/a-1") is None
 
 
 def test_the_file_that_ships_is_small_and_complete() -> None:
