@@ -46,6 +46,9 @@ def of_kubernetes(name: str, value: str) -> bool:
     return bool(address or OF_A_SERVICE.fullmatch(name))
 
 
+USUAL = GenerationConfig.model_fields  # of an answer, whose defaults are those of the app
+
+
 class Settings(LearningSettings):
     """Settings of the app and the command line. An empty variable counts as not given. `check_environment`
     refuses unknown `OMNIDEMO_*` names."""
@@ -83,15 +86,15 @@ class Settings(LearningSettings):
     draft_policy: Literal["auto", Policy] = Field("auto", description=
         "How long a draft gets: " + ", ".join(f"{name} ({words})" for name, (words, _) in POLICIES.items())
         + "; auto is cost, and chance for a repeated task and with *Show every likely guess*.")
-    draft_length: DraftLength = Field(4, description=
+    draft_length: DraftLength = Field(USUAL["draft_length"].default, description=
         "Policy `fixed`: drafter tokens per round; 0: plain decoding.")
-    longest_draft: LongestDraft = Field(14, description=
+    longest_draft: LongestDraft = Field(USUAL["longest_draft"].default, description=
         "Other policies: most drafter tokens per round.")
-    confidence: Confidence = Field(0.4, description=
+    confidence: Confidence = Field(USUAL["confidence"].default, description=
         "Policy `confidence`: a draft ends below this probability.")
-    gamma: Gamma = Field(0.7, description=
+    gamma: Gamma = Field(USUAL["gamma"].default, description=
         "Policy `head`: a draft ends above this probability of a rejection.")
-    copying: bool = Field(True, description=
+    copying: bool = Field(USUAL["copying"].default, description=
         "Draft from memory, too: the chat and earlier answers.")
     copy_mb: int = Field(4, ge=0, le=1024, description=
         "Most memory of the earlier answers that a line, or a visitor, copies from. Their continuations take"
