@@ -26,7 +26,7 @@ def page(browser: Browser, app: App) -> Iterator[Page]:
 
 
 def write(page: Page, name: str, text: str) -> None:
-    field = page.get_by_label(MANNER[name][0], exact=True)
+    field = page.locator("#omni-advanced").get_by_label(MANNER[name][0])
     field.fill(text)
     field.press("Tab")
 
