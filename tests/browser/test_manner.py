@@ -56,7 +56,7 @@ def test_a_number_that_is_not_possible_is_named_in_the_chat(page: Page) -> None:
     write(page, "temperature", "1000")
     page.fill("#omni-message", "Say hello.")
     page.keyboard.press("Enter")
-    expect(page.locator(".turn .status.error")).to_contain_text("temperature = 1000 is not possible")
+    expect(page.locator(".turn .status.error")).to_contain_text("temperature = '1000' is not possible")
 
 
 def test_another_target_comes_with_its_own(page: Page) -> None:
