@@ -14,24 +14,27 @@ from omnidemo.backends.runner import Runner
 from omnidemo.core.config import GenerationConfig
 from omnidemo.core.config.answer_options import Policy
 from omnidemo.core.records import Round
-from omnidemo.decoding.cost_model import CostModel
+from omnidemo.decoding.cost_model import USUAL, CostModel
 from omnidemo.decoding.cost_table import RoundTimes
 from omnidemo.decoding.draft_policy import Head
 from omnidemo.decoding.method import Method
 from omnidemo.models.adapters.acceptance_head import NumpyHead
 
 USUAL_DRAFT = 8  # slots of a draft, where no request says
+LONGEST_DRAFT = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Drafting:
     """How a line drafts now. `length`: drafter tokens of the newest drafts. `speculating`: False where
-    guessing would not be faster. `untrained`: whether the policy still waits for its acceptance head."""
+    guessing would not be faster. `untrained`: whether the policy still waits for its acceptance head.
+    `costs`: of a round with 0, 1, … LONGEST_DRAFT guesses, in plain rounds; empty where none was measured."""
 
     policy: Policy
     length: float
     speculating: bool
     untrained: bool
+    costs: list[float]
 
 
 @dataclass(slots=True, eq=False)
@@ -76,7 +79,11 @@ class DraftingLine:
         costs = self.cost_model
         pays = policy != "cost" or costs.pays(costs.best_draft(USUAL_DRAFT))
         length = float(draft_length) if policy == "fixed" else costs.length
-        return Drafting(policy, length, pays, policy == "head" and self.head is None)
+        table, plain = costs.prices, costs.prices.price(1, USUAL)
+        shown = (
+            [table.price(1 + n, USUAL, n) / plain for n in range(LONGEST_DRAFT + 1)] if table.known else []
+        )
+        return Drafting(policy, length, pays, policy == "head" and self.head is None, shown)
 
     def guessing(self, asked: GenerationConfig, method: Method) -> Literal["on", "none", "off", "alone"]:
         """Whether a generation that begins now will draft, and why not; see `Generation`."""

@@ -78,6 +78,7 @@ def _line(row: Mapping[str, Any]) -> str:
 
 def _answer(row: Mapping[str, Any]) -> dict[str, Any]:
     """One answer. number: its place among the line's stored answers. steps: tokens per pass of the target.
+    length: mean drafter tokens of a round. speed: measured, times plain decoding.
     alpha: accepted ÷ judged tokens of the drafter. memory, chat, guessed, own: its tokens that were copied
     from an earlier answer, copied from its own prompt and text, guessed by the drafter, written by the
     target itself, and forced by the answer's form; None where the record is older than these counts."""
@@ -88,6 +89,8 @@ def _answer(row: Mapping[str, Any]) -> dict[str, Any]:
         "tokens": row.get("tokens"),
         "steps": finite(row.get("block_efficiency")),
         "alpha": finite(row.get("alpha")),
+        "length": finite(row.get("draft_length")),
+        "speed": finite(row.get("speedup")),
         "version": int(row.get("adapter_version") or 0),
     }
     if None in counts:

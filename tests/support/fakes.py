@@ -341,6 +341,9 @@ class FakeStore:
         return lambda *args, **kwargs: {} if name == "counts" else []
 
 
+COSTS = [1 + 0.12 * length for length in range(13)]  # of rounds, in plain ones
+
+
 def draft_of(record: Round) -> list[str]:
     """The texts of what a round proposed."""
     kept = [token.text for token in record.tokens if token.source in PROPOSED]
@@ -616,7 +619,7 @@ class FakeServices:
 
     def drafting(self, target: str, drafter: str, domain: str) -> Drafting:
         length = 0.0 if self.fallen_back else 5.4
-        return Drafting(self.now["draft_policy"], length, not self.fallen_back, False)
+        return Drafting(self.now["draft_policy"], length, not self.fallen_back, False, COSTS)
 
     def on_disk(self, target: str, drafter: str, domain: str = "default") -> list[int]:
         return [one.version for one in self.store.adapters(target, drafter, domain)][:4]

@@ -72,7 +72,8 @@ def test_the_trainer_says_roll_backs(services: FakeServices) -> None:
     shown = json.loads(trainer_panel.trainer_json(services, *PAIR, "maths"))
     assert (shown["domain"], shown["version"], shown["rolled_back"]) == ("maths", 3, 1)
     assert (
-        shown["drafting"]["length"] == 5.4
+        shown["drafting"]["costs"][:2] == [1.0, 1.12]
+        and shown["drafting"]["length"] == 5.4
         and shown["drafting"]["speculating"]
         and shown["drafting"]["title"] == "by the switch on the page"
     )

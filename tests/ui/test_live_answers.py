@@ -26,6 +26,8 @@ def test_an_answers_tokens_are_of_the_memory_the_chat_the_small_model_and_the_bi
     (one,) = answers_json([row(7)], DEFAULT, 0)["answers"]
     assert [one[name] for name in COUNTS] == [12, 6, 12, 10] and sum(one[name] for name in COUNTS) == 40
     assert (one["number"], one["steps"], one["alpha"], one["version"]) == (7, 2.5, 0.75, 0)
+    (one,) = answers_json([row(7, speedup=1.5, draft_length=3.25)], DEFAULT, 0)["answers"]
+    assert (one["speed"], one["length"]) == (1.5, 3.25)
 
 
 def test_of_an_older_record_no_share_is_claimed() -> None:

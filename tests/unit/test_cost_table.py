@@ -6,6 +6,7 @@ import json
 import pickle
 import random
 from itertools import accumulate
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,6 +15,7 @@ from omnidemo.decoding.cost_model import MARGIN, CostModel
 from omnidemo.decoding.cost_table import ENOUGH, FEW, ROWS, CostTable, RoundTimes
 from omnidemo.decoding.draft_policy import AdaptivePolicy
 from omnidemo.decoding.sources.copy_chances import CopiedDraft
+from omnidemo.pair.drafting_line import DraftingLine
 
 PASSES = {1: 1.0, 2: 1.05, 4: 1.2, 6: 1.6, 8: 2.0, 16: 3.6}
 TRUE = CostTable(PASSES, 0.1, attention=1e-4, origin="measured", at=1.0)
@@ -211,3 +213,12 @@ def test_a_state_goes_whole_from_process_to_process() -> None:
     known.learn([(0.9,)], [1.0])
     again: CostModel = pickle.loads(pickle.dumps(known))
     assert again.prices == known.prices and again.acceptance(0.9) == known.acceptance(0.9)
+
+
+def test_a_line_tells_what_rounds_cost_once_that_was_measured() -> None:
+    def costs(table: CostTable) -> list[float]:
+        return DraftingLine(SimpleNamespace(), cost_model=CostModel(table)).drafting("cost", 4).costs  # type: ignore[arg-type]
+
+    assert costs(CostTable.linear()) == []
+    measured = costs(CostTable.linear(1.0, 0.15, 0.1, origin="measured"))
+    assert measured == pytest.approx([1 + 0.25 * guesses for guesses in range(13)])

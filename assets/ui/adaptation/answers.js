@@ -1,5 +1,6 @@
 // The answers of a memory, from the first one on: tokens a step, whose tokens they are, and how many guesses were right. Before there is one: a recorded run.
 // What is shown comes from the server (ui/live_answers.py).
+import { prices } from "./prices.js";
 import { drawing, el, fill, heading, hint, svg } from "../shared/dom.js";
 import { whenResized } from "../shared/fields.js";
 import { format, plural } from "../shared/format.js";
@@ -240,6 +241,7 @@ widgets.answers = host => {
     if (now === shown) return;
     shown = now;
     state = s;
+    prices.answers(s.recorded ? [] : s.answers);
     draw();
   };
   return { update: () => {} };

@@ -1,5 +1,6 @@
 // The learning panel: what the trainer of a line does.
 import { adaptation } from "./adaptation.js";
+import { prices } from "./prices.js";
 import { clickable, el, fill, say } from "../shared/dom.js";
 import { makeQuestion, when } from "../shared/fields.js";
 import { format, plural } from "../shared/format.js";
@@ -39,11 +40,13 @@ widgets.trainer = (host, { trigger }) => {
     numbers,
     acts,
     really.box,
+    prices.node,
   );
   return {
     update: value => {
       const s = JSON.parse(value);
       host.dataset.state = s.state;
+      prices.costs(s.drafting?.costs);
       acts.hidden = !s.loaded; // nothing can be paused or forgotten before there is a pair
       state.textContent = !s.loaded ? "" : s.version ? `${s.title} · v${s.version}` : s.title;
       why.textContent = !s.loaded ? "It starts when both models are loaded." : s.error || s.why;

@@ -21,6 +21,7 @@ def drafting_json(services: PublicServices, target: str, drafter: str, domain: s
         "length": finite(now.length, 2),
         "speculating": bool(now.speculating),
         "untrained": now.untrained,
+        "costs": [finite(cost) for cost in now.costs],
         "off": now.policy == "fixed" and not now.length,
     }
 
