@@ -45,7 +45,7 @@ def test_a_batch_is_read_with_blank_lines_and_a_byte_order_mark(tmp_path: Path) 
     [
         (b'{"prompt": "a"}\nnot json', "line 2: this is not JSON"),
         (b'{"text": "a"}', "line 1: there is no prompt"),
-        (b'["a"]', "line 1: there is no prompt"),
+        (b"[1]", "entry 1: there is no prompt"),
         (b'{"prompt": "  "}', "line 1: there is no prompt"),
         (b"\n\n", "has no questions"),
         (b"\xff\xfe\x00", "not UTF-8"),
