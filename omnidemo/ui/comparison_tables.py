@@ -11,7 +11,6 @@ from typing import Any
 from omnidemo.core.answer_figures import columns, figures_of
 from omnidemo.core.metrics import Lengths
 from omnidemo.core.private_folders import without_folders
-from omnidemo.core.records import Round
 from omnidemo.decoding.methods import BASELINE
 from omnidemo.learning.lines.line_names import AUTO
 from omnidemo.learning.lines.router import DEFAULT
@@ -24,11 +23,10 @@ from omnidemo.serving.quotas import Refused
 from omnidemo.storage.recorded_rounds import finite, round_lines
 from omnidemo.ui import text
 from omnidemo.ui.downloads import for_browser
-from omnidemo.ui.figures import charts, layout
+from omnidemo.ui.figures import layout
 
 MOST_PROMPTS = 500
 SUMMARY = ("speedup", *(figure.name for figure in figures_of("compare")))
-MOST_POSITIONS = 12  # of the chart; a copied draft may be longer
 SHOWN = 80  # characters of the prompt
 RUNS = 3  # of each method on one prompt; a batch has its prompts in the place of runs
 
@@ -76,76 +74,6 @@ def _range(values: Sequence[float | None]) -> list[float | None]:
     return [finite(median(defined)), min(defined), max(defined)] if defined else [None, None, None]
 
 
-def bar_charts(table: Sequence[Mapping[str, Any]], titles: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Speed and block efficiency of the methods that were measured, as bar charts: medians, with whiskers
-    from least to most."""
-    rows = [row for row in table if row["n"]]
-    names = [titles.get(row["method"], row["method"]) for row in rows]
-    colours = [layout.method_colour(row["method"]) for row in rows]
-    plain = next((row["tokens_per_second"][0] for row in rows if row["method"] == BASELINE), None)
-    out = []
-    for key, title, unit, form, base in (
-        ("tokens_per_second", "Speed", "tokens per second", ".0f", plain),
-        ("block_efficiency", "Tokens per step", "tokens per step of the big model", ".2f", 1.0),
-    ):
-        figure = charts.bars(
-            names,
-            [row[key][0] for row in rows],
-            colours=colours,
-            ranges=[row[key][1:] for row in rows],
-            base=base,
-            form=form,
-            unit=unit,
-        )
-        out.append({"key": key, "title": title, "figure": figure})
-    return out if rows else []
-
-
-def length_charts(lengths: Mapping[str, Lengths], titles: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Of the methods that proposed something: how often a guess at each position was right, and how many
-    tokens the steps brought."""
-    drafting = {method: own for method, own in lengths.items() if own.proposed}
-    if not drafting:
-        return []
-    longest, most = (
-        max(map(len, values))
-        for values in zip(*((own.judged, own.rounds) for own in drafting.values()), strict=True)
-    )
-    positions = range(1, min(longest, MOST_POSITIONS) + 1)
-    counts = range(1, min(most - 1, MOST_POSITIONS + 1) + 1)
-    right, shares = [], []
-    for method, own in drafting.items():
-        name, colour = titles.get(method, method), layout.method_colour(method)
-        right.append(charts.Series(name, positions, own.by_position[: len(positions)], colour=colour))
-        parts = [part / sum(own.rounds) for part in own.rounds[1 : counts[-1] + 1]]
-        shares.append(charts.Series(name, counts, parts, colour=colour))
-    charts_wanted = (
-        (
-            "by_position",
-            "Guesses right by position",
-            charts.lines,
-            right,
-            "position in the guess",
-            "of those with all before it right",
-        ),
-        (
-            "rounds",
-            "Tokens a step brought",
-            charts.grouped_bars,
-            shares,
-            "tokens per step of the big model",
-            "of the steps",
-        ),
-    )
-    out = []
-    for key, title, draw, series, across, up in charts_wanted:
-        figure = draw(series, xtitle=across, ytitle=up, form=".0%")
-        figure["layout"]["xaxis"]["dtick"] = 1  # whole numbers
-        figure["layout"]["yaxis"]["rangemode"] = "tozero"
-        out.append({"key": key, "title": title, "height": 260, "figure": figure})
-    return out
-
-
 class ComparisonView:
     """The results of one run: what the page shows and the rows of the CSV."""
 
@@ -160,7 +88,6 @@ class ComparisonView:
         self.infos = {info.name: info for info in services.methods()}
         self.methods, self.common = list(methods), common
         self.results: list[dict[str, Any]] = []
-        self.rounds: dict[str, list[Round]] = {}
         self.csv: list[dict[str, Any]] = []
         line = services.settings.domain  # as `ChatService.compare` takes it
         count = sum(len(turns_of(asked)) for asked in prompts)
@@ -185,7 +112,6 @@ class ComparisonView:
             | about
             | {"version": generation.adapter_version, "guessing": generation.guessing}
         )
-        self.rounds.setdefault(comparison.method, []).extend(generation.rounds)
         if self.single:
             result["lines"] = "".join(line for round in generation.rounds for line in round_lines(round))
         self.results.append(result)
@@ -217,7 +143,6 @@ class ComparisonView:
         table = summary(self.results, self.methods)
         titles = {name: text.method_title(info) for name, info in self.infos.items()} | text.LANES
         lanes = [self._middle(row) for row in table if row["n"]] if self.single else []
-        lengths = {name: Lengths.of(self.rounds[name]) for name in self.methods if name in self.rounds}
         methods = [
             {
                 "name": name,
@@ -233,12 +158,10 @@ class ComparisonView:
             "done": len(self.results),
             "temperature": self.common["temperature"],
         }
-        drawn = [*bar_charts(table, titles), *length_charts(lengths, titles)]
         shown = {
             "methods": methods,
             "lanes": lanes,
             "table": table,
-            "charts": drawn,
             "base": BASELINE in self.methods,
         }
         return for_browser(self.head | now | shown | more) + "\n"

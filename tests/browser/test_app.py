@@ -239,28 +239,6 @@ def test_the_last_comparison_is_there_after_a_reload_until_it_is_cleared(page: P
     assert page.evaluate("omni.load('compared', null)") is None
 
 
-def test_a_chart_of_a_comparison_is_saved_for_a_paper(page: Page, tmp_path: Path) -> None:
-    open_tab(page, "Compare")
-    page.fill("#omni-compare-prompt textarea", "What is 3 plus 4?")
-    page.click("#omni-compare-run")
-    expect(
-        page.locator("#omni-compare").get_by_text("9 of 9 answers · 3 runs of each · done")
-    ).to_be_visible()
-    for kind, begin in (("SVG", b"<svg"), ("PNG", b"\x89PNG")):
-        with page.expect_download() as started:
-            page.locator("#omni-compare .saves").first.get_by_role("button", name=kind).click()
-        assert started.value.suggested_filename == f"omnidemo-speed.{kind.lower()}"
-        started.value.save_as(tmp_path / kind)
-        content = (tmp_path / kind).read_bytes()
-        assert content.startswith(begin) and len(content) > 2000
-        if kind == "SVG":
-            assert (
-                b"Without guessing" in content
-                and b"tokens per second" in content
-                and b"rgb(255, 255, 255)" in content
-            )
-
-
 def test_a_batch_is_compared_from_a_file_and_a_bad_line_is_named(page: Page, tmp_path: Path) -> None:
     open_tab(page, "Compare")
     page.get_by_role("tab", name="Many prompts").click()

@@ -1,8 +1,7 @@
-// The Compare tab: lanes on one clock, a table, bar charts, the progress of a batch.
+// The Compare tab: lanes on one clock, a table, the progress of a batch.
 import { howFast, range, secondsOf, unsteady } from "../answer/outcome.js";
 import { readAnswer } from "../answer/records.js";
 import { colourKey, tokenSpan, tokensBox, watchTokens } from "../answer/tokens.js";
-import { drawChart, plotAgain, saveFigure } from "../shared/charts.js";
 import { clickable, el, fill, heading, makeMeter, say } from "../shared/dom.js";
 import { table, td, th, when, whileVisible } from "../shared/fields.js";
 import { format, joined, plural } from "../shared/format.js";
@@ -40,11 +39,11 @@ const job = makeJob("compare", {
   drawn: () => draw(board.last),
 });
 const RUNNING = ["asked", "running"];
-// The last run that ended, kept in this browser alone. Where it is too long, its answers are left out, then its charts.
+// The last run that ended, kept in this browser alone. Where it is too long, its rows are left out, then its answers.
 board.keep = state => {
   const lanes = state.lanes.map(({ lines, ...one }) => one),
     at = new Date().toISOString();
-  const less = [{}, { csv: null }, { csv: null, lanes }, { csv: null, lanes, charts: [] }];
+  const less = [{}, { csv: null }, { csv: null, lanes }];
   saveFitting(
     "compared",
     less.map(one => ({ ...state, ...one, kept: at })),
@@ -303,19 +302,7 @@ widgets.compare = (host, context) => {
   host.append(heading("Compare"), error, progress, lanes, ruler, note, figures, empty, voice);
   let longest = 0;
   const rule = () => fill(ruler, longest > 0 && axis(longest, ruler.clientWidth - 90));
-  whileVisible(host, 0, () => {
-    rule(); // what was kept is drawn before it is seen, when nothing has a width
-    plotAgain();
-  });
-  const plots = new Map();
-  const plot = name => {
-    const box = el("div.plot.bars", { role: "img" }),
-      title = "This chart as a file, black on white";
-    const save = form => clickable("link", form.toUpperCase(), () => saveFigure(box, name, form), { title });
-    const saves = el("span.saves", "Save as ", save("svg"), " ", save("png"));
-    figures.append(el("section.panel", el("div.line", el("h3", name), saves), box));
-    return box;
-  };
+  whileVisible(host, 0, rule); // what was kept is drawn before it is seen, when nothing has a width
   draw = s => {
     board.last = s;
     const busy = job.busy && RUNNING.includes(s.state);
@@ -372,17 +359,7 @@ widgets.compare = (host, context) => {
     );
     figures.hidden = !s.done;
     if (!s.done) return;
-    figures.querySelector(".tables")?.remove();
-    figures.prepend(el("section.panel.tables", tableOf(s)));
-    for (const item of s.charts) {
-      const { key, title, height, figure } = item,
-        n = s.methods.length;
-      if (!plots.has(key)) plots.set(key, plot(title));
-      const box = plots.get(key);
-      box.style.height = `${height ?? Math.max(120, 60 + 38 * n)}px`;
-      box.setAttribute("aria-label", `${title} of ${n} methods; the table has the numbers`);
-      drawChart(box, figure);
-    }
+    fill(figures, el("section.panel.tables", tableOf(s)));
   };
   return {
     update: value => {

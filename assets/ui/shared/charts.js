@@ -1,4 +1,4 @@
-// Plotly, loaded once: figures that are redrawn in place, and saved as files.
+// Plotly, loaded once: figures that are redrawn in place.
 import { el } from "./dom.js";
 import { onExpert } from "./expert.js";
 import { labels } from "./labels.js";
@@ -59,29 +59,6 @@ export const drawChart = (host, figure) => {
   if (!drawn.has(host)) sizer.observe(host);
   drawn.set(host, figure);
   put(host);
-};
-// A chart as a file for a paper: black on white whatever the page's colours, a picture of three times the size in points.
-const WIDTH = 720,
-  SIZE = 15;
-export const saveFigure = async (host, title, format) => {
-  const figure = structuredClone(drawn.get(host)),
-    Plotly = await load(),
-    ink = "#111827";
-  const layout = {
-    ...figure.layout,
-    width: WIDTH,
-    height: Math.max(260, host.clientHeight + 60),
-    title: { text: title, x: 0.01, xanchor: "left", font: { size: SIZE + 2 } },
-    margin: { l: 12, r: 60, t: 48, b: 52 },
-    font: { size: SIZE, color: ink, family: "Helvetica, Arial, sans-serif" },
-    paper_bgcolor: "#ffffff",
-    plot_bgcolor: "#ffffff",
-  };
-  for (const one of figure.data) if (one.error_x) Object.assign(one.error_x, { color: ink, thickness: 1.5 });
-  const { width, height } = layout,
-    filename = `omnidemo-${title.toLowerCase().replaceAll(" ", "-")}`,
-    scale = format === "png" ? 3 : 1;
-  await Plotly.downloadImage({ data: figure.data, layout }, { format, width, height, scale, filename });
 };
 export const plotAgain = () => {
   for (const host of [...drawn.keys()]) host.isConnected ? put(host) : drawn.delete(host);

@@ -1,9 +1,8 @@
-"""Colours, frame and titles of all figures."""
+"""Colours and frame of all figures."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +11,11 @@ import plotly
 # served to the browser by the app, without a CDN
 PLOTLY_JS = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
 Figure = dict[str, Any]
-Row = Mapping[str, Any]
 # Half-transparent greys read on white and on black; the page replaces the text colour by its own.
 INK = "#7b8496"
 GRID = "rgba(128,138,156,0.18)"
 CLEAR = "rgba(0,0,0,0)"
 ACCENT = "#6366f1"
-DASHED = {"color": INK, "width": 1, "dash": "dash"}  # what values are compared with
 # Distinguishable with every kind of colour vision; a chart names its series in words, too.
 PALETTE = (ACCENT, "#b45309", "#0f766e", "#db2777", "#64748b", "#0284c7", "#7c3aed", "#65a30d")
 METHOD_COLOURS = {
@@ -37,16 +34,6 @@ METHOD_COLOURS = {
 }
 
 
-def finite(value: Any) -> float | None:
-    """A plain float, or None for what cannot be drawn."""
-    return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
-
-
-def escape(text: Any) -> str:
-    """Plotly reads labels as HTML; a model's name or a topic is only text."""
-    return str(text).replace("&", "&amp;").replace("<", "&lt;")
-
-
 def make_figure(traces: Iterable[Any], revision: str, **layout: Any) -> Figure:
     """A transparent figure; `uirevision` keeps the reader's zoom over updates. Axes are given as `xaxis`,
     `yaxis`."""
@@ -63,10 +50,6 @@ def make_figure(traces: Iterable[Any], revision: str, **layout: Any) -> Figure:
     }
     axes = {name: axis | layout.pop(name, {}) for name in ("xaxis", "yaxis")}
     return {"data": list(traces), "layout": base | axes | layout}
-
-
-def axis_title(text: str) -> dict[str, Any]:
-    return {"text": text, "font": {"size": 12}, "standoff": 6}
 
 
 def method_colour(name: str) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from omnidemo.ui.figures.charts import scatter
 from omnidemo.ui.figures.layout import ACCENT, INK, Figure, make_figure
 
+EMPTY: dict[str, Any] = {"type": "scatter", "x": [], "y": [], "name": ""}
 SIZE = 12.5  # of labels, in pixels
 # column of a row → what the page calls its line, colour, dash, width
 LINES = {
@@ -25,10 +25,11 @@ def task_curve() -> Figure:
     others, filled with colour; without points. A page puts them in: the `meta` of a trace names the column of
     its line, or that of the lower edge of its gap."""
     traces: list[dict[str, Any]] = [
-        scatter(
-            [], [], "", meta={"below": column}, mode="lines", line={"width": 0}, fill="toself",
-            fillcolor=colour, hoverinfo="skip",
-        )
+        EMPTY
+        | {
+            "meta": {"below": column}, "mode": "lines", "line": {"width": 0}, "fill": "toself",
+            "fillcolor": colour, "hoverinfo": "skip",
+        }
         for column, colour in GAPS.items()
     ]  # fmt: skip
     for column, (name, colour, dash, width) in reversed(LINES.items()):
@@ -38,7 +39,7 @@ def task_curve() -> Figure:
             "marker": {"color": colour, "size": 5 + width},
             "hovertemplate": f"answer %{{x}}: <b>%{{y:.2f}}</b><extra>{name}</extra>",
         }
-        traces.append(scatter([], [], "", meta={"column": column}, **look))
+        traces.append(EMPTY | {"meta": {"column": column}} | look)
     words = {"font": {"size": SIZE}, "standoff": 6}
     xaxis = {"title": {"text": "answer", **words}, "tickformat": ",d"}
     yaxis = {"title": {"text": "tokens a step", **words}, "nticks": 6, "tickformat": ".1f"}
