@@ -109,24 +109,3 @@ def test_a_token_that_is_looked_at_says_what_its_step_chose_from(browser: Browse
 
         visit(page, app)  # what the browser has kept
         assert looked_at(page, [place for _, place in firsts]) == live
-
-
-WORDS = """[
-    [null, 0], [[["plain", 0, 1, 1, 1, 1]], 0],
-    [[["plain", 0, 1, 1, 1, 1], ["copy", 3, 1.2, 1.5, 0.1, 0], ["drafter", 1, 1.3, 1.4, 0.3, 0]], 0],
-    [[["plain", 0, 1, 1, 1, 0], ["copy", 1, 1.9, 1.25, 0.9, 1], ["drafter", 2, 1.5, 1.5, 0.3, 0]], 1],
-].map(given => omni.whyChosen(...given))"""
-
-
-def test_why_a_step_has_no_guess_is_said_in_words(browser: Browser, app: App) -> None:
-    with visitor(browser, app) as page:
-        unknown, nobody, dear, copied = page.evaluate(WORDS)
-        assert "nothing is known" in unknown and "no source offered a guess" in nobody
-        assert dear == (
-            "The big model wrote alone. The best offer was 1 token of the small model, with 1.30 tokens expected"
-            " for the price of 1.40 steps, so 0.93 per price. Without a guess it is 1."
-        )
-        assert copied == (
-            "The step took 1 token from memory, with 1.90 tokens expected for the price of 1.25 steps, so 1.52"
-            " per price. The best other offer was 2 tokens of the small model, with 1.00 per price."
-        )
