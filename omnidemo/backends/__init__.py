@@ -1,2 +1,2 @@
-"""Fast passes and fast rounds: the fused Llama with its kernels and CUDA graphs. The other wings can be
-understood without it."""
+"""Fast forward passes and rounds: the fused Llama, its kernels, CUDA graphs. The rest can be understood without
+them."""

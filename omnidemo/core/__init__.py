@@ -1,1 +1,1 @@
-"""The base of all wings: records, figures of an answer, options and settings, paths, processes."""
+"""The base of all packages: records, figures of an answer, options and settings, paths, processes."""

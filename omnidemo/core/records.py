@@ -1,6 +1,5 @@
-"""The plain, picklable records that travel between the wings, without models, files or clock. They are never
-changed. Records of every round are not frozen dataclasses, which take three times as long to make (10 µs
-after a pass)."""
+"""Plain, picklable records that travel between packages. They are never changed. Records of every round are not
+frozen dataclasses, which take three times as long to make (10 µs after a pass)."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ T = TypeVar("T")
 Source = Literal["direct", "ngram", "copied", "forced", "corrected", "bonus", "plain"]
 PROPOSED: tuple[Source, ...] = ("direct", "ngram", "copied", "forced")  # the others are of the target alone
 FinishReason = Literal["end", "stop", "length", "context", "cancelled"]
-LONG_READING = 1.5  # seconds of reading a prompt with shown progress
+LONG_READING = 1.5  # seconds of prefill above which progress is shown
 
 
 class Match(NamedTuple):
@@ -65,7 +64,7 @@ STAGES = ("draft", "verify", "settle", "other")  # keys of `Round.seconds`, besi
 
 @dataclass(slots=True)  # not frozen: see above
 class Round:
-    """One pass through draft → translate → verify → correct.
+    """One round: draft → translate → verify → correct.
 
     `tokens` were emitted, in order. `discarded` were proposed and not emitted: the rejected one first, then
     those that were never judged; their `source` says how they were proposed. `drafted` counts all drafter
@@ -113,15 +112,14 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How much of a prompt a target has read before the first round: `read` of `total` tokens, after `kept`
-    tokens from an earlier answer."""
+    """The progress of prefill: `read` of `total` tokens, after `kept` tokens from an earlier answer."""
 
     read: int
     total: int
     kept: int
 
     def is_long(self, seconds: float) -> bool:
-        """Whether reading all takes LONG_READING, by the seconds so far."""
+        """Whether the whole prefill takes LONG_READING, by the seconds so far."""
         return self.read > 0 and seconds * self.total >= LONG_READING * self.read
 
 
@@ -176,7 +174,7 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trace:
-    """What an answer leaves for the distiller, on the CPU; n = number of answer positions.
+    """What an answer leaves for distillation, on the CPU; n answer positions.
 
     The drafter read `drafter_ids` [length]; the target token at position i is spelled by
     `drafter_ids[starts[i] : starts[i] + lengths[i]]` (length 1: direct map; ≥ 2: n-gram; 0: cannot be

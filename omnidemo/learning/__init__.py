@@ -1,1 +1,1 @@
-"""Training of drafters on traffic: updates, judged versions, adapter lines."""
+"""Online distillation of the drafter: updates, evaluated versions, adapter lines."""

@@ -1,1 +1,1 @@
-"""The Gradio app: `build_app` in `app.py`. Gradio is imported in this wing only."""
+"""The Gradio app: `build_app` in `app.py`. Gradio is imported in this package only."""

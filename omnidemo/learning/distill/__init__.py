@@ -1,2 +1,1 @@
-"""From traces to a new version: losses, training steps, the processes that run them, and the version's
-value."""
+"""From traces to a new version: losses, training steps, the processes that run them, evaluation."""

@@ -1,4 +1,4 @@
-"""Whether a version is better on later answers: the evidence, promotion and rollback, and the pace."""
+"""Is a version better on later answers? Evidence, promotion, rollback, and the pace of learning."""
 
 from __future__ import annotations
 

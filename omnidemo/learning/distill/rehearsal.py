@@ -1,6 +1,5 @@
-"""What the base drafter writes behind prompts of the project. A line is held to these texts while it learns:
-answers of one kind would cost the guesses of all others. The method is "learning without forgetting"
-(1606.09282)."""
+"""Learning without forgetting (1606.09282): while a line learns, it is also held to what the base drafter wrote
+after prompts of the project. Otherwise answers of one kind would cost the guesses of all others."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The drafter's proposals at the positions of a trace, and whether the target would accept them; pure
-functions of logits.
+"""Would the target accept the drafter's proposals at the positions of a trace? Pure functions of logits.
 
 Teacher-forced: the drafter reads the target's text. `at` and the logits [r, D] of its rows are those of
 `losses.py`. q is over all of the drafter's tokens.

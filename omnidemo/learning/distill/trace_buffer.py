@@ -1,4 +1,4 @@
-"""The traces from which updates are drawn, up to a number of bytes, in one of four orders."""
+"""The replay buffer: traces up to a number of bytes, drawn in one of four orders."""
 
 from __future__ import annotations
 
