@@ -201,7 +201,7 @@ class _Check:
             middle = self._normed(self.seen.read[f"{name}.post_attention_layernorm"])
             report.note(f"{name}, attention", attended, middle)
             return
-        keys = keys.reshape(len(keys), -1, SPAN)[:, :, :count].transpose(0, 2, 1)  # they lie turned
+        keys = keys.reshape(len(keys), -1, SPAN)[:, :, :count].transpose(0, 2, 1)  # they lie transposed
         report.note(f"{name}, keys", keys, self.seen.kept[number][0])
         report.note(f"{name}, values", values[:, :count], self.seen.kept[number][1])
 

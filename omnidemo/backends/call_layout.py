@@ -20,8 +20,8 @@ Numbers = NDArray[np.float64]
 Limits = NDArray[np.int32]
 Flags = NDArray[np.bool_]
 
-SPAN = 64  # positions whose keys are transposed together, see `Cache`
-NONE = -1  # in place of a token: there is none
+SPAN = 64  # positions of transposed keys, see `Cache`
+NONE = -1  # no token
 
 
 class Workers(NamedTuple):
@@ -69,7 +69,7 @@ class Marks(NamedTuple):
     ids: Whole  # [1 + V], how many are marked, and which, the newest last
 
 
-class Text(NamedTuple):
+class TargetText(NamedTuple):
     """The tokens that the target counts as seen, and its end ids."""
 
     seen: Marks
@@ -95,9 +95,9 @@ class Sampling(NamedTuple):
     penalty: float
 
 
-class Noise(NamedTuple):
-    """Shared noise: the numbers of the target's tokens by position, computed block by block at first use,
-    because a filter leaves tokens of few blocks. Empty `known`: noise is not shared."""
+class NoiseBlocks(NamedTuple):
+    """Shared Gumbel noise of the target's tokens by position, computed block by block at first use, because
+    logits processors leave tokens of few blocks. Empty `known`: there is no shared noise."""
 
     rows: NDArray[np.uint32]  # [n, T or more, whole blocks], the row of a position at its remainder by n
     known: Whole  # [n, blocks], of which position each block is, −1 for none
@@ -109,7 +109,7 @@ class Choice(NamedTuple):
 
     sampling: Sampling
     uniforms: Numbers
-    noise: Noise
+    noise: NoiseBlocks
 
 
 class Rule(NamedTuple):
@@ -132,7 +132,7 @@ class Stop(NamedTuple):
     segments: Numbers  # [n, 5]
 
 
-class Draft(NamedTuple):
+class RolloutOutput(NamedTuple):
     """The output of a rollout of at most n draws, of which R − 1 tokens may be read."""
 
     rows: Array  # [R, V], the logits before the draft and after each token read

@@ -18,16 +18,16 @@ from omnidemo.backends.call_layout import (
     Array,
     Cache,
     Choice,
-    Draft,
     Marks,
     Model,
-    Noise,
+    NoiseBlocks,
+    RolloutOutput,
     Rule,
     Sampling,
     Scores,
     Side,
     Stop,
-    Text,
+    TargetText,
     Workers,
 )
 from omnidemo.backends.packed_forms import BFLOAT16, FLOAT32, PackedMatrix
@@ -215,7 +215,7 @@ def _table(runner: Shaped, named: Mapping[str, Any]) -> tuple[NDArray[np.int64],
         read = in_bfloat16(read)
     kept = [*read, named[EMBEDDING]]  # which is looked up
     rows = [
-        (one.form, one.records.ctypes.data, one.rows)
+        (one.form, one.tiles.ctypes.data, one.rows)
         if isinstance(one, PackedMatrix)
         else (FLOAT32 if one.itemsize == 4 else BFLOAT16, one.ctypes.data, len(one))
         for one in kept
@@ -252,10 +252,10 @@ def choice_of(
     """How tokens are chosen, as a kernel's argument: noise from a position of the answer on, for `rows`
     positions at once."""
     if noise is None:
-        shared = Noise(np.empty((0, 0), np.uint32), np.empty((0, 0), np.int64), np.empty(2, np.int64))
+        shared = NoiseBlocks(np.empty((0, 0), np.uint32), np.empty((0, 0), np.int64), np.empty(2, np.int64))
     else:
         blocks = -(-noise.tokens // BLOCK)
-        shared = Noise(
+        shared = NoiseBlocks(
             np.empty((rows, blocks * BLOCK), np.uint32),
             np.full((rows, blocks), -1),
             np.array([noise.seed, position]),
@@ -263,19 +263,19 @@ def choice_of(
     return Choice(Sampling(*sampling.numbers), uniforms if uniforms is not None else NOTHING, shared)
 
 
-def text_of(seen: Seen | None, ends: NDArray[np.int64]) -> Text:
+def text_of(seen: Seen | None, ends: NDArray[np.int64]) -> TargetText:
     """Seen tokens and end ids, as a kernel's argument."""
-    return Text(marks_of(seen), ends)
+    return TargetText(marks_of(seen), ends)
 
 
 def marks_of(seen: Seen | None) -> Marks:
     return Marks(*seen.arrays) if seen is not None else NOBODY
 
 
-def room_for(total: int, vocabulary: int, width: int) -> Draft:
+def room_for(total: int, vocabulary: int, width: int) -> RolloutOutput:
     """The output of a draft of `total` tokens."""
     draws = min(DRAWS, 3 * total)  # more than one per drafter token where walks are discarded
-    return Draft(
+    return RolloutOutput(
         np.empty((total + 1, vocabulary), np.float32), np.empty((total + 1, width), np.float32),
         np.empty((3, max(draws, total + 1)), np.int64), np.empty(draws),
         np.empty((draws, vocabulary), np.float32),

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from omnidemo.decoding.row_ops import Noise, block_sums, inverse_cdf, inverse_cdf_by, noise, race
+from omnidemo.decoding.row_ops import Noise, block_sums, gumbel_max, inverse_cdf, inverse_cdf_by, noise
 from omnidemo.decoding.sampling import Probs
 
 
@@ -119,7 +119,7 @@ class SharedNoise:
 
     def draw(self, probs: Probs, place: Place | None = None) -> int:
         assert place is not None, "every draw of a text belongs to a place"
-        return race(probs, self.numbers(probs, place))
+        return gumbel_max(probs, self.numbers(probs, place))
 
     def numbers(self, probs: NDArray[np.floating], place: Place) -> Noise:
         """The noise [V] for a draw from a distribution [V] at a place."""

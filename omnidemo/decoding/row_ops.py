@@ -113,7 +113,7 @@ def noise(seed: int, position: int, stream: int, count: int) -> Noise:
     return words.reshape(4, blocks, LANES).transpose(1, 0, 2).astype(np.uint32).reshape(-1)[:count]
 
 
-def race(weights: Row, numbers: Noise) -> int:
+def gumbel_max(weights: Row, numbers: Noise) -> int:
     """Gumbel-max sampling: the token with the least −log u ÷ weight, which is the argmax of log weight + g. A
     draw in proportion to the weights [V]; weight 0 never wins.
 
@@ -121,7 +121,7 @@ def race(weights: Row, numbers: Noise) -> int:
     exact, because −log u ≥ 1 − u.
     """
     if compiled.functions is not None and weights.dtype == np.float32 and weights.flags.c_contiguous:
-        return int(compiled.functions.race(weights, numbers))
+        return int(compiled.functions.gumbel_max(weights, numbers))
     first = int(weights.argmax())
     if not weights[first] > 0.0:
         return first  # NaN, which the caller notices

@@ -15,7 +15,7 @@ from omnidemo.backends import processor
 from omnidemo.backends.arithmetic import integer
 from omnidemo.backends.arithmetic.integer import TOP
 from omnidemo.backends.kernels.integer.sets import SETS, Instructions
-from omnidemo.backends.packed_forms import BYTES, COLUMNS, LAYOUTS, ROWS, Coded, PackedMatrix
+from omnidemo.backends.packed_forms import BYTES, COLUMNS, LAYOUTS, ROWS, PackedMatrix, Quantized
 from tests.kernels.test_packed_matrices import random_matrix
 
 HERE = [way for way in SETS if all(map(processor.has, way.needs))]
@@ -35,7 +35,7 @@ class Code:
         names = []
         for form, layout in LAYOUTS.items():
             for count in self.counts[form]:
-                made = tiles.tile(module, f"tile_{form}_{count}", layout, count, way)
+                made = tiles.tile_product(module, f"tile_{form}_{count}", layout, count, way)
                 made.linkage = "external"
                 names.append(made.name)
         byte = ir.IntType(8).as_pointer()
@@ -70,11 +70,11 @@ class Code:
     def multiply(self, matrix: PackedMatrix, x: Array) -> Array:
         """As `integer.multiply`, for a number of rows that there is a tile for."""
         blocks = self.quantize(x)
-        groups = len(matrix.records)
+        groups = len(matrix.tiles)
         out = np.full((len(x), groups * ROWS), 7, np.float32)
         for group in range(groups):
             self.tiles[f"tile_{matrix.form}_{len(x)}"](
-                matrix.records[group:].ctypes.data, blocks.shape[1], blocks.ctypes.data,
+                matrix.tiles[group:].ctypes.data, blocks.shape[1], blocks.ctypes.data,
                 out.ctypes.data + 4 * ROWS * group, blocks.strides[0], out.strides[0],
             )  # fmt: skip
         return out[:, : matrix.rows]
@@ -113,14 +113,14 @@ def test_all_sets_give_the_bits_of_numpy(code: Code, form: int) -> None:
 
 @pytest.mark.parametrize("form", LAYOUTS)
 def test_nothing_overflows(code: Code, form: int) -> None:
-    """With all codes of a block at either end, and all activations."""
+    """With all quants of a block at either end, and all activations."""
     layout = LAYOUTS[form]
     for code_value in (0, 2**layout.bits - 1):
         value = code_value - layout.zero
-        codes = np.full((ROWS, 8 * COLUMNS), value, np.uint8 if layout.minima else np.int8)
+        quants = np.full((ROWS, 8 * COLUMNS), value, np.uint8 if layout.minima else np.int8)
         ones = np.ones((ROWS, 8 * layout.scales), layout.number)
-        factors = np.ones((ROWS, 1, 1 + layout.minima), np.float32) if layout.blocks > 1 else None
-        read = Coded(codes, ones, 0 * ones if layout.minima else None, factors)
+        super_scales = np.ones((ROWS, 1, 1 + layout.minima), np.float32) if layout.blocks > 1 else None
+        read = Quantized(quants, ones, 0 * ones if layout.minima else None, super_scales)
         matrix = PackedMatrix.of(form, ROWS, 8 * COLUMNS, lambda begin, end, read=read: read)  # type: ignore[misc]
         for sign in (1.0, -1.0):
             x = np.zeros((code.way.most, 8 * COLUMNS), np.float32)
@@ -150,8 +150,8 @@ def test_what_is_no_number_makes_none_and_zeros_make_zeros(code: Code) -> None:
 def test_scales_of_zero_and_infinity(code: Code) -> None:
     matrix, _ = random_matrix(BYTES, 16, 96)
     x = np.random.default_rng(1).normal(size=(3, 96)).astype(np.float32)
-    matrix.records["blocks"]["numbers"][0, 1, 0, 0, 3] = np.inf
-    matrix.records["blocks"]["numbers"][0, :, 0, 0, 5] = 0
+    matrix.tiles["blocks"]["numbers"][0, 1, 0, 0, 3] = np.inf
+    matrix.tiles["blocks"]["numbers"][0, :, 0, 0, 5] = 0
     found = code.multiply(matrix, x)
     assert equal(found, code.wanted(matrix, x))
     assert not np.isfinite(found[:, 3]).any() and not found[:, 5].any()
@@ -173,7 +173,7 @@ def test_the_machine_code_has_the_instruction_of_the_set(way: Instructions) -> N
     from omnidemo.backends.kernels.integer import tiles
 
     module = ir.Module("tiles")
-    tiles.tile(module, "tile", LAYOUTS[BYTES], 2, way).linkage = "external"
+    tiles.tile_product(module, "tile", LAYOUTS[BYTES], 2, way).linkage = "external"
     name, instruction = INSTRUCTIONS[way.name]
     triple = "x86_64-unknown-linux-gnu"
     target = binding.Target.from_triple(triple).create_target_machine(cpu=name, opt=2)
@@ -187,10 +187,10 @@ def test_quantizing_is_what_numpy_does(code: Code) -> None:
     x[0, :32] = np.arange(-15.5, 16.5)  # ties
     x[0, 0] = TOP
     blocks, wanted = code.quantize(x), integer.quantize(x)
-    codes, numbers = np.split(blocks, [COLUMNS], axis=-1)
-    assert np.array_equal(codes.view(np.int8), wanted.codes)
+    quants, numbers = np.split(blocks, [COLUMNS], axis=-1)
+    assert np.array_equal(quants.view(np.int8), wanted.quants)
     assert np.array_equal(numbers[..., :4].copy().view(np.float32)[..., 0], wanted.scales)
-    sums = wanted.codes.astype(np.int32).reshape(50, 2, 2, 16).sum(-1)
+    sums = wanted.quants.astype(np.int32).reshape(50, 2, 2, 16).sum(-1)
     assert np.array_equal(numbers[..., 4:8].copy().view(np.float32)[..., 0], sums.sum(-1))
     assert np.array_equal(numbers[..., 8:].copy().view(np.int32), sums)
-    assert np.abs(wanted.codes.astype(int)).max() == TOP
+    assert np.abs(wanted.quants.astype(int)).max() == TOP

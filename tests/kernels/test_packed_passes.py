@@ -110,8 +110,8 @@ def test_matrices_of_several_types_stand_beside_each_other(tmp_path: Path) -> No
 @pytest.mark.parametrize("turn", [0, 1])
 @pytest.mark.parametrize("architecture", ["llama", "qwen2", "qwen3"])
 def test_weights_are_packed_bit_for_bit(architecture: str, turn: int, tmp_path: Path) -> None:
-    """With biases, norms of heads and turned rows, as each architecture has them. Every type is met with an
-    output layer of its own and without."""
+    """With biases, norms of heads and interleaved rows, as each architecture has them. Every type is met with
+    an output layer of its own and without."""
     keys = {key.replace("llama", architecture): value for key, value in KEYS.items()}
     for place, kind in enumerate(TYPES[turn::2]):
         tied = (place + (architecture == "qwen2")) % 2 == 0

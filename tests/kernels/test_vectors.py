@@ -36,10 +36,10 @@ for form in LAYOUTS:
     for n, k in ((1, 32), (3, 64), (7, 576), (16, 32), (52, 256)):
         k = -(-k // (COLUMNS * LAYOUTS[form].blocks)) * COLUMNS * LAYOUTS[form].blocks
         matrix, plain = random_matrix(form, n, k)
-        records = packed_blocks.Records(form, matrix.records.ctypes.data, n, k // COLUMNS)
+        rows = packed_blocks.PackedRows(form, matrix.tiles.ctypes.data, n, k // COLUMNS)
         row = np.empty(k, np.float32)
         for which in range(n):
-            packed_blocks.look_up_packed(records, which, row)
+            packed_blocks.look_up_packed(rows, which, row)
             assert np.array_equal(row, plain[which]), "a weight is what it is in float32"
 """
 

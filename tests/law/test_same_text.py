@@ -21,7 +21,7 @@ from omnidemo.decoding.methods import (
     TokenIntersection,
 )
 from omnidemo.decoding.randomness import Place, SharedNoise, randomness_of, stream_of
-from omnidemo.decoding.row_ops import noise, race
+from omnidemo.decoding.row_ops import gumbel_max, noise
 from omnidemo.decoding.sampling import SamplingParams
 from tests.law.test_exactness import LOSSLESS, WARPS, emitted
 from tests.support.worlds import (
@@ -103,8 +103,8 @@ def test_a_race_is_won_by_the_least_time(kind: str, compiled: bool, monkeypatch:
         numbers = noise(seed, 9, 0, len(probs))
         with np.errstate(divide="ignore"):
             times = -np.log((numbers + 0.5) / 2**32) / probs.astype(np.float64)
-        assert race(probs, numbers) == times.argmin()
-        assert race(probs.astype(np.float64), numbers) == times.argmin()
+        assert gumbel_max(probs, numbers) == times.argmin()
+        assert gumbel_max(probs.astype(np.float64), numbers) == times.argmin()
 
 
 def test_compiled_numbers_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -214,7 +214,10 @@ def test_a_drafter_with_the_targets_numbers_agrees_more_often_than_by_chance() -
         q = 0.7 * p + 0.3 * q
         apart = 0.5 * float(np.abs(p - q).sum())
         agreed = np.mean(
-            [race(p, noise(seed, 0, 0, 30)) == race(q, noise(seed, 0, 0, 30)) for seed in range(3_000)]
+            [
+                gumbel_max(p, noise(seed, 0, 0, 30)) == gumbel_max(q, noise(seed, 0, 0, 30))
+                for seed in range(3_000)
+            ]
         )
         assert agreed > (1 - apart) / (1 + apart) - 0.02 and agreed > float(p @ q) + 0.1
 

@@ -27,7 +27,7 @@ LEAST = 2.0**-100  # blocks with a smaller largest activation are zeros: top / i
 class Quantized(NamedTuple):
     """Rows of activations: whole numbers [rows, blocks, 32], and scales [rows, blocks]."""
 
-    codes: NDArray[Any]
+    quants: NDArray[Any]
     scales: Array
 
 
@@ -39,28 +39,28 @@ def quantize(x: Array) -> Quantized:
     finite, there = np.isfinite(most), np.isfinite(most) & (most >= LEAST)
     factors = np.divide(top, most, out=np.zeros_like(most), where=there)
     with np.errstate(invalid="ignore", over="ignore"):
-        codes = np.where(there[..., None], np.rint(blocks * factors[..., None]), 0).astype(np.int8)
+        quants = np.where(there[..., None], np.rint(blocks * factors[..., None]), 0).astype(np.int8)
     scales = np.where(there, most / top, np.where(finite, 0, np.nan)).astype(np.float32)
-    return Quantized(codes, scales)
+    return Quantized(quants, scales)
 
 
 def multiply(matrix: PackedMatrix, x: Array) -> Array:
     """x [rows, k] · Wᵀ [rows, n]."""
-    layout, coded, given = LAYOUTS[matrix.form], matrix.coded(), quantize(x)
-    scales, minima = coded.numbers
+    layout, quantized, given = LAYOUTS[matrix.form], matrix.quantized(), quantize(x)
+    scales, minima = quantized.numbers
     each = COLUMNS // layout.scales
-    # float32 holds the products and sums of codes exactly
-    weights = coded.codes.reshape(matrix.rows, -1, each).astype(np.float32)
-    codes = given.codes.reshape(len(x), -1, each).astype(np.float32)
+    # float32 holds the products and sums of quants exactly
+    weights = quantized.quants.reshape(matrix.rows, -1, each).astype(np.float32)
+    quants = given.quants.reshape(len(x), -1, each).astype(np.float32)
     out = np.zeros((len(x), matrix.rows), np.float32)
     with np.errstate(all="ignore"):
         for block in range(matrix.columns // COLUMNS):
             part: Array | None = None
             for at in range(block * layout.scales, (block + 1) * layout.scales):
-                more = codes[:, at] @ weights[:, at].T * scales[:, at]
+                more = quants[:, at] @ weights[:, at].T * scales[:, at]
                 part = more if part is None else part + more
                 if minima is not None:
-                    sums = codes[:, at].sum(-1, keepdims=True)
+                    sums = quants[:, at].sum(-1, keepdims=True)
                     part = part + sums * minima[:, at]
             assert part is not None
             out += part * given.scales[:, block, None]

@@ -1,4 +1,5 @@
-"""`Method.accept` in compiled code, where only the target's own token is accepted."""
+"""Compiled `Method.accept` for temperature 0 and seeds: a draft token is accepted if it is the target's
+own."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from omnidemo.backends.call_layout import NONE, Array, Choice, Numbers, Scores, Text, Whole
+from omnidemo.backends.call_layout import NONE, Array, Choice, Numbers, Scores, TargetText, Whole
 from omnidemo.backends.kernels.filters_kernel import filtered, mark, plain
 from omnidemo.backends.kernels.noise_kernel import race_own
 from omnidemo.backends.kernels.rows_kernel import append, compiled, highest, int64, softmax_given
@@ -22,7 +23,7 @@ def likelihood(scores: Scores, place: int, token: int) -> Any:
 
 
 @compiled
-def own_token(place: int, scores: Scores, choice: Choice, text: Text, probs: Array) -> Any:
+def own_token(place: int, scores: Scores, choice: Choice, text: TargetText, probs: Array) -> Any:
     """The token that the target itself draws at a place."""
     sampling, simple = choice.sampling, plain(choice.sampling)
     if sampling.temperature == 0.0 and simple:
@@ -49,7 +50,7 @@ def judge_own(
     logits: Array,
     stats: Array,
     choice: Choice,
-    text: Text,
+    text: TargetText,
     accept_probs: Numbers,
     target_probs: Numbers,
 ) -> tuple[int, Any]:

@@ -1,14 +1,12 @@
-"""Attention of a few rows to the keys and values of a cache.
+"""Attention of a few rows over a KV cache.
 
-Queries that share a key head are computed together, so that each key and value is read once for all of them.
-Positions are computed part by part: a part stays in the first cache between its scores and its sum, and
-threads can share a long text when there are fewer heads than threads. Each part is weighted by its own
-maximum, and parts are joined in order. So no number depends on the thread that computed it, or on the number
-of rows in a pass.
+Queries that share a key-value head are computed together, so each key and value is read once for all of them.
+Positions are split into parts: a part stays in the L1 cache between its scores and its sum, and threads can
+share a long text when there are fewer heads than threads. Each part has its own softmax maximum, and parts
+are joined in order, so no number depends on the thread or on the number of rows in a pass.
 
-The cache holds keys transposed, SPAN positions side by side for each dimension. Scores are then the same
-product as sums of values: lines of the cache are added, each times a number of a row, and no sum runs across
-the lanes of a vector.
+Keys are transposed, SPAN positions side by side for each dimension, so no score is summed across the lanes of
+a vector.
 """
 
 from __future__ import annotations

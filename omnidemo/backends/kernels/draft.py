@@ -1,4 +1,4 @@
-"""A rollout in compiled code: read a token, draw the next, follow the trie, and again."""
+"""A compiled rollout: draw a drafter token, follow the trie, read the token, repeat."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from numba import njit
 from omnidemo.backends.call_layout import (
     Array,
     Choice,
-    Draft,
     Limits,
     Marks,
     Model,
     Numbers,
+    RolloutOutput,
     Rule,
     Sampling,
     Scores,
@@ -39,13 +39,13 @@ from omnidemo.backends.kernels.rows_kernel import (
 )
 from omnidemo.vocabulary.trie_table import PROBES, SPREAD
 
-TO_RACE = -2
+BY_NOISE = -2
 
 
 @njit(cache=True, error_model="numpy", nogil=True)
 def roll_out(
     workers: Workers, side: Side, rule: Rule, slot_limit: int, draft_limit: int, choice: Choice, names: Whole,
-    stop: Stop, draft: Draft
+    stop: Stop, draft: RolloutOutput
 ) -> tuple[int, int]:  # fmt: skip
     """Read the unread ids of the `side` (without any, draft.rows[0] are the logits), and make the draws of
     `NgramExact.draft`. Returns (draws, tokens read and kept).
@@ -75,7 +75,7 @@ def roll_out(
         drawn = draw(
             rows[base], first, limit, sampling, seen, uniforms[count], distributions[count], is_shared(noise)
         )
-        if drawn == TO_RACE:
+        if drawn == BY_NOISE:
             drawn = race_at(distributions[count], noise, made, names)
         if drawn < 0:
             break
@@ -103,7 +103,7 @@ def roll_out(
                 distributions[count],
                 is_shared(noise),
             )
-            if drawn == TO_RACE:
+            if drawn == BY_NOISE:
                 drawn = race_after(distributions[count], noise, made, stream, node, limit, info, kin)
             if drawn < 0:
                 return count, min(read, end)
@@ -166,7 +166,7 @@ def draw(
     racing: bool
 ) -> int:  # fmt: skip
     """A token from logits [V] among those whose `needed` is within the limit. −1 where there is none, or
-    logits are not finite. TO_RACE where the race of shared noise decides. `probs` [V] becomes the
+    logits are not finite. BY_NOISE where the shared noise decides. `probs` [V] becomes the
     distribution; at temperature 0 the masked logits after the penalty."""
     temperature, simple = sampling.temperature, plain(sampling)
     if temperature == 0.0 or not simple:
@@ -185,7 +185,7 @@ def draw(
     elif not racing:
         block_sums(probs, sums)
     if racing:
-        return TO_RACE
+        return BY_NOISE
     return inverse_cdf_by(probs, sums, uniform)
 
 

@@ -11,7 +11,7 @@ from omnidemo.backends.call_layout import (
     Choice,
     Marks,
     Model,
-    Noise,
+    NoiseBlocks,
     Rule,
     Sampling,
     Scores,
@@ -50,7 +50,7 @@ MODEL = Model(
 )
 WORKERS, SCORES = Workers(new_queue(), 1, 1), Scores(zeros(1, 1), zeros(1, 4), zeros(1, 4))
 SAMPLING, SEEN = Sampling(0.0, 0, 1.0, 0.0, 1.0), Marks(np.zeros(1, np.bool_), whole(2))
-CHOICE = Choice(SAMPLING, np.zeros(1), Noise(np.zeros((0, 0), np.uint32), whole(0, 0), whole(2)))
+CHOICE = Choice(SAMPLING, np.zeros(1), NoiseBlocks(np.zeros((0, 0), np.uint32), whole(0, 0), whole(2)))
 SIDE = Side(MODEL, whole(1), 0, SEEN)
 LIMITS, FLAGS = np.zeros(1, np.int32), np.zeros(1, np.bool_)
 RULE = Rule(LIMITS, LIMITS, FLAGS, whole(1 + PROBES), whole(2 + PROBES, 3), whole(2 + PROBES, 4))

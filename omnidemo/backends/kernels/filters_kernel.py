@@ -1,8 +1,8 @@
-"""`SamplingParams.probs` and `RepetitionPenalty` in compiled code: top-k, top-p, min-p and the penalty on one
-row.
+"""The logits processors (repetition penalty, top-k, top-p, min-p) on one row: compiled
+`SamplingParams.probs`.
 
-Nothing is sorted. One comparison of the row leaves out the tokens that cannot stay. The rest, some dozens as
-a rule, is cut at a border that is found by bisection.
+Nothing is sorted. One comparison drops the tokens that cannot stay; bisection finds the cut-off among the
+rest, usually some dozens.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def gather(row: Array, least: Any, ids: Whole, keys: NDArray[np.int32]) -> None:
 @compiled
 def keep(ids: Whole, keys: NDArray[np.int32], weights: Numbers, need: float) -> Any:
     """Keep the tokens with the highest keys: each stays while the weights before it add up to less than
-    `need`; the first stays always. Among equals the lowest ids stay. They move to the front, in order;
+    `need`; the first stays always. Ties at the cut-off keep the lowest ids. They move to the front, in order;
     returns their number."""
     low, high = np.int64(keys[0]), np.int64(keys[0])
     for i in range(len(keys)):

@@ -1,6 +1,6 @@
-"""A pass of a few rows over weights of any form, which threads may share.
+"""A forward pass of a few rows over weights of any format, shared by threads.
 
-At batch 1 a small model spends as long between its products as in them when each step is a call of its own.
+It is one call: with a call for each step, a small model spends as long between its products as in them.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Products of a few rows with weights in float32 or bfloat16.
+"""GEMM of a few rows with weights in float32 or bfloat16.
 
-Six rows take little longer than one where the memory is what takes the time: all of them are multiplied with
-what has been read once, and what comes next is fetched meanwhile. By itself a processor does not look far
-enough ahead where it has much to do for each number, and a compiler makes no vectors of a loop that fetches.
-So the innermost loop is written in the compiler's own language.
+If memory bandwidth is the limit, six rows take little longer than one: weights are read once for all of them,
+and the next ones are prefetched. Hardware prefetch falls behind in a compute-heavy loop, and LLVM does not
+vectorise a loop that contains a prefetch. So the innermost loop is emitted as LLVM IR.
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ Weight = NDArray[np.float32] | NDArray[np.uint16]  # the latter are bfloat16's b
 
 WIDE = processor.has("avx512f")
 LANES = 16 if WIDE else 8  # numbers of a vector
-MOST = 6 if WIDE else 3  # rows whose sums fit into the registers
-TOGETHER = 3  # strips that are multiplied with the same weights one after the other
-AHEAD = 4096  # bytes between what is multiplied and what is fetched
+MOST = 6 if WIDE else 3  # rows of which the sums fit into registers
+TOGETHER = 3  # strips of rows that share each read of weights
+AHEAD = 4096  # bytes of prefetch distance
 BYTE, INDEX, REAL = cgutils.voidptr_t, ir.IntType(64), ir.FloatType()
 REALS = ir.VectorType(REAL, LANES)
 ONE, TWO, THREE, FOUR, FIVE, SIX = ((0,) * size for size in range(1, 7))  # numbers of rows, as types
@@ -41,7 +40,7 @@ def multiply(weight: Weight, x: Array, out: Array) -> None:
     n, k = weight.shape
     even, whole, rows = n - n % 4, k - k % LANES, len(x)
     strips = (rows + MOST - 1) // MOST
-    if strips <= TOGETHER:  # what has been fetched is multiplied with all of them before it goes
+    if strips <= TOGETHER:  # weights stay in L1 for all strips
         for o in range(0, even, 4):
             row = 0
             for left in range(strips, 0, -1):
@@ -80,7 +79,7 @@ def tiles(weight: Weight, begin: int, end: int, x: Array, whole: int, out: Array
 
 @compiled
 def add_rest(weight: Weight, x: Array, even: int, whole: int, out: Array) -> None:
-    """What `tiles` have left."""
+    """Add the columns that `tiles` left over."""
     n, k = weight.shape
     for j in range(len(x)):
         for o in range(0 if whole < k else even, n):
@@ -186,7 +185,7 @@ def _multiply_add(builder: Any, x: Any, y: Any, z: Any) -> Any:
 
 
 def _fetch(builder: Any, place: Any, size: int) -> None:
-    """Have so many bytes brought into the caches. They may lie beyond the end of everything."""
+    """Prefetch so many bytes. The address may lie past the end of the buffer."""
     number = ir.IntType(32)
     kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, number, number, number])
     fetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")

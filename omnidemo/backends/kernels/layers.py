@@ -1,6 +1,6 @@
-"""The steps of a pass of a few rows, and the tasks of them that threads take from the queue.
+"""The steps of a forward pass, and their tasks, which threads claim from the queue.
 
-A model is a table of matrices. The form of a matrix is read once a task, never in a loop.
+A model is a table of matrices. A matrix's weight format is read once a task, never in a loop.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from omnidemo.backends.call_layout import Array, Cache, Whole
 from omnidemo.backends.kernels.attention_kernel import PART, Queries, attend, put, rotate, write
 from omnidemo.backends.kernels.gemm import multiply_bfloat16, multiply_float32
 from omnidemo.backends.kernels.integer.products import multiply_integers
-from omnidemo.backends.kernels.packed_blocks import SIZES, Records, look_up_row
+from omnidemo.backends.kernels.packed_blocks import SIZES, PackedRows, look_up_row
 from omnidemo.backends.kernels.rows_kernel import append, compiled, exponential, int64, write_stats
 from omnidemo.backends.kernels.work_queue import pointer
 from omnidemo.backends.packed_forms import BFLOAT16, COLUMNS, FLOAT32
@@ -66,7 +66,7 @@ def multiply_rows(matrix: Whole, begin: int, end: int, x: Read, out: Rows) -> No
     elif form == BFLOAT16:
         multiply_bfloat16(carray(pointer(address), (n, k), np.uint16), rows, made)
     else:
-        multiply_integers(Records(form, address, n, k // COLUMNS), x.quantized, made)
+        multiply_integers(PackedRows(form, address, n, k // COLUMNS), x.quantized, made)
 
 
 @compiled
@@ -86,7 +86,7 @@ def look_up(matrix: Whole, row: int, out: Array) -> None:
     if matrix[FORM] == FLOAT32:
         append(out, int64(0), carray(pointer(place_of(matrix, row, k)), k, np.float32))
     else:
-        look_up_row(Records(matrix[FORM], matrix[ADDRESS], matrix[COUNT], k // COLUMNS), row, out)
+        look_up_row(PackedRows(matrix[FORM], matrix[ADDRESS], matrix[COUNT], k // COLUMNS), row, out)
 
 
 @compiled

@@ -1,5 +1,5 @@
-"""`noise` and `race` of `decoding/row_ops.py` in compiled code, and the noise of the positions of an
-answer."""
+"""Shared Gumbel noise: `noise` and `gumbel_max` of `decoding/row_ops.py` compiled, and the noise of an
+answer's positions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from omnidemo.backends.call_layout import Noise
+from omnidemo.backends.call_layout import NoiseBlocks
 from omnidemo.backends.kernels.rows_kernel import BLOCK, compiled, highest
 from omnidemo.vocabulary.trie_table import CHILD, SIBLING, TARGET, TOKEN
 
@@ -56,8 +56,8 @@ def noise(place: NDArray[np.uint64], made: Row) -> None:
 
 
 @compiled
-def race(weights: NDArray[np.float32], numbers: Row) -> Any:
-    """`row_ops.race`."""
+def gumbel_max(weights: NDArray[np.float32], numbers: Row) -> Any:
+    """`row_ops.gumbel_max`."""
     found = highest(weights)
     if not weights[found] > 0.0:
         return found
@@ -72,8 +72,8 @@ def race(weights: NDArray[np.float32], numbers: Row) -> Any:
 def nearer(
     weights: NDArray[np.float32], numbers: Row, start: int, found: int, best: float
 ) -> tuple[int, float]:
-    """(the winner, its time): those so far, or those of a faster token among `weights`, whose first token is
-    `start`."""
+    """(the best token, its −log u ÷ weight): the one so far, or a smaller one among `weights` from token
+    `start` on."""
     bound, able = np.float32(best * (WHOLE * SLACK)), np.int32(0)
     for i in range(len(weights)):
         able |= np.int32(np.float32(~numbers[i]) <= bound * weights[i])
@@ -92,12 +92,12 @@ def time_of(number: Any, weight: Any) -> Any:
 
 
 @compiled
-def is_shared(noise: Noise) -> bool:
+def is_shared(noise: NoiseBlocks) -> bool:
     return len(noise.known) > 0
 
 
 @compiled
-def block_at(noise: Noise, ahead: int, block: int) -> Any:
+def block_at(noise: NoiseBlocks, ahead: int, block: int) -> Any:
     """The numbers [BLOCK] of a block of tokens, `ahead` positions after the next token."""
     position = noise.place[1] + ahead
     place = position % len(noise.known)
@@ -109,14 +109,14 @@ def block_at(noise: Noise, ahead: int, block: int) -> Any:
 
 
 @compiled
-def number_at(noise: Noise, ahead: int, token: int) -> Any:
+def number_at(noise: NoiseBlocks, ahead: int, token: int) -> Any:
     """The number of a token, `ahead` positions after the next token."""
     return block_at(noise, ahead, token // BLOCK)[token % BLOCK]
 
 
 @compiled
-def race_own(weights: NDArray[np.float32], noise: Noise, ahead: int) -> Any:
-    """`race` among the target's tokens, `ahead` positions after the next token."""
+def race_own(weights: NDArray[np.float32], noise: NoiseBlocks, ahead: int) -> Any:
+    """`gumbel_max` among the target's tokens, `ahead` positions after the next token."""
     found = highest(weights)
     if not weights[found] > 0.0:
         return found
@@ -131,7 +131,7 @@ def race_own(weights: NDArray[np.float32], noise: Noise, ahead: int) -> Any:
 
 @compiled
 def may_win(weights: NDArray[np.float32], best: float) -> bool:
-    """Whether any of these tokens could have a time below `best`, even with the largest number."""
+    """Whether any of these tokens could be below `best`, even with the luckiest noise."""
     most: Any = np.float32(0.0)
     for i in range(len(weights)):
         most = max(most, weights[i])
@@ -146,7 +146,7 @@ def further(stream: Any, drafter_id: int) -> Any:
 
 
 @compiled
-def race_at(probs: NDArray[np.float32], noise: Noise, ahead: int, names: NDArray[np.int64]) -> Any:
+def race_at(probs: NDArray[np.float32], noise: NoiseBlocks, ahead: int, names: NDArray[np.int64]) -> Any:
     """The first token of the slot `ahead` positions after the next token, from its distribution [D]. `names`
     [D] are the target tokens that drafter tokens propose by themselves, −1 for none."""
     found = highest(probs)
@@ -182,12 +182,12 @@ def race_at(probs: NDArray[np.float32], noise: Noise, ahead: int, names: NDArray
 
 @compiled
 def race_after(
-    probs: NDArray[np.float32], noise: Noise, ahead: int, stream: Any, node: int, limit: int,
+    probs: NDArray[np.float32], noise: NoiseBlocks, ahead: int, stream: Any, node: int, limit: int,
     info: NDArray[np.int64],
     kin: NDArray[np.int64],
 ) -> Any:  # fmt: skip
     """A token of a walk, from its distribution [D], after a path with this stream and trie node. A token that
-    completes a target token within the limit races by that target token's number."""
+    completes a target token within the limit uses that target token's noise."""
     numbers = np.empty((len(probs) + BLOCK - 1) // BLOCK * BLOCK, np.uint32)
     for block in range(len(numbers) // BLOCK):
         noise_block(
@@ -202,4 +202,4 @@ def race_after(
         if info[child, 0] == 0 and info[child, 1] <= limit:
             numbers[kin[child, TOKEN]] = number_at(noise, ahead, kin[child, TARGET])
         child = kin[child, SIBLING]
-    return race(probs, numbers[: len(probs)])
+    return gumbel_max(probs, numbers[: len(probs)])

@@ -1,4 +1,4 @@
-"""Calls by address, so that numba optimises a function once, and not again with each caller."""
+"""Calls by address, so that numba optimises a function once and not with each caller."""
 
 from __future__ import annotations
 

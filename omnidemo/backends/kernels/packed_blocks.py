@@ -1,5 +1,4 @@
-"""The numbers in the records of packed weights (`packed_forms.py`), for the int8 GEMM, and the look-up of a
-row of the embedding."""
+"""Reads quants, scales and minima from weight tiles (`packed_forms.py`), and rows of a packed embedding."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ def _by_form(fact: Any) -> tuple[int, ...]:
     return tuple(int(fact(LAYOUTS[form])) if form in LAYOUTS else 0 for form in range(PACKED[-1] + 1))
 
 
-# bytes of 32 columns of sixteen rows: on average, and without the factors of K types
+# bytes of 32 columns of sixteen rows: on average, and without the super_scales of K types
 SIZES, BLOCK_SIZES = _by_form(lambda one: one.size // one.blocks), _by_form(lambda one: one.block.itemsize)
 BLOCKS, SCALES = _by_form(lambda one: one.blocks), _by_form(lambda one: one.scales)
 BITS, UPPER = _by_form(lambda one: one.bits), _by_form(lambda one: one.upper)
@@ -36,8 +35,8 @@ ZEROS = _by_form(lambda one: one.zero)
 MINIMA, SIGNED = _by_form(lambda one: one.minima), _by_form(lambda one: one.number is np.int8)
 
 
-class Records(NamedTuple):
-    """Rows of a packed matrix, from a multiple of 16 on: form, address of the records, number of rows, and
+class PackedRows(NamedTuple):
+    """Rows of a packed matrix, from a multiple of 16 on: form, address of the tiles, number of rows, and
     columns / 32."""
 
     form: int
@@ -47,27 +46,27 @@ class Records(NamedTuple):
 
 
 @exactly
-def look_up_packed(given: Records, row: int, out: Array) -> None:
+def look_up_packed(given: PackedRows, row: int, out: Array) -> None:
     """Write a row of a packed matrix in float32 to `out` [k], as `PackedMatrix.values` does."""
     form, lane = given.form, row % ROWS
     group = given.address + row // ROWS * given.blocks * SIZES[form]
-    codes, each = COLUMNS * BITS[form] // 8 * ROWS, COLUMNS // SCALES[form]
+    quants, each = COLUMNS * BITS[form] // 8 * ROWS, COLUMNS // SCALES[form]
     for block in range(given.blocks):
-        record = group + block // BLOCKS[form] * BLOCKS[form] * SIZES[form]
-        begin = record + block % BLOCKS[form] * BLOCK_SIZES[form]
-        words = carray(pointer(begin), codes // 4, np.uint32)
+        tile = group + block // BLOCKS[form] * BLOCKS[form] * SIZES[form]
+        begin = tile + block % BLOCKS[form] * BLOCK_SIZES[form]
+        words = carray(pointer(begin), quants // 4, np.uint32)
         for which in range(SCALES[form]):
-            scale, minimum = number_of(form, record, begin + codes, which, lane, int64(0)), np.float32(0.0)
+            scale, minimum = number_of(form, tile, begin + quants, which, lane, int64(0)), np.float32(0.0)
             if MINIMA[form]:
-                minimum = number_of(form, record, begin + codes, SCALES[form] + which, lane, int64(1))
+                minimum = number_of(form, tile, begin + quants, SCALES[form] + which, lane, int64(1))
             for column in range(which * each, (which + 1) * each):
-                code = np.float32(code_of(words, form, column, lane) - ZEROS[form])
+                code = np.float32(quant_of(words, form, column, lane) - ZEROS[form])
                 out[block * COLUMNS + column] = scale * code + minimum
 
 
 @exactly
-def code_of(words: Any, form: int, column: int, lane: int) -> int:
-    """The code of a column in a block's words: see `Layout`."""
+def quant_of(words: Any, form: int, column: int, lane: int) -> int:
+    """The quant of a column in a block's words: see `Layout`."""
     quad, byte = column // 4, column % 4 * 8
     if BITS[form] == 8:
         return words[quad * ROWS + lane] >> byte & 255
@@ -80,7 +79,7 @@ def code_of(words: Any, form: int, column: int, lane: int) -> int:
 
 
 @exactly
-def number_of(form: int, record: int, numbers: int, which: int, lane: int, minimum: int) -> Any:
+def number_of(form: int, tile: int, numbers: int, which: int, lane: int, minimum: int) -> Any:
     """A scale or minimum of a block, the one `which` among its `numbers`."""
     at = which * ROWS + lane
     if BLOCKS[form] == 1:
@@ -89,9 +88,9 @@ def number_of(form: int, record: int, numbers: int, which: int, lane: int, minim
         whole = np.float32(carray(pointer(numbers), at + 1, np.int8)[at])
     else:
         whole = np.float32(carray(pointer(numbers), at + 1, np.uint8)[at])
-    factors = record + BLOCKS[form] * BLOCK_SIZES[form]
+    super_scales = tile + BLOCKS[form] * BLOCK_SIZES[form]
     at = minimum * ROWS + lane
-    return whole * real(carray(pointer(factors), at + 1, np.int16)[at])
+    return whole * real(carray(pointer(super_scales), at + 1, np.int16)[at])
 
 
 @intrinsic
@@ -110,21 +109,21 @@ def real(typing: Any, value: Any) -> Any:
 
 
 class Block(NamedTuple):
-    """The address of 32 columns of sixteen rows, and that of their scales' factors, if there are any."""
+    """The address of 32 columns of sixteen rows, and that of their scales' super_scales, if there are any."""
 
     begin: Any
-    factors: Any
+    super_scales: Any
 
 
-def block_at(builder: Any, layout: Layout, records: Any, which: Any) -> Block:
-    """The block of 32 columns number `which` after the first record."""
+def block_at(builder: Any, layout: Layout, tiles: Any, which: Any) -> Block:
+    """The block of 32 columns number `which` after the first tile."""
     size = layout.block.itemsize
     if layout.blocks == 1:
-        return Block(builder.gep(records, [builder.mul(which, INDEX(size))]), None)
+        return Block(builder.gep(tiles, [builder.mul(which, INDEX(size))]), None)
     shared = builder.udiv(which, INDEX(layout.blocks))
-    record = builder.gep(records, [builder.mul(shared, INDEX(layout.size))])
+    tile = builder.gep(tiles, [builder.mul(shared, INDEX(layout.size))])
     inside = builder.mul(builder.urem(which, INDEX(layout.blocks)), INDEX(size))
-    return Block(builder.gep(record, [inside]), builder.gep(record, [INDEX(layout.blocks * size)]))
+    return Block(builder.gep(tile, [inside]), builder.gep(tile, [INDEX(layout.blocks * size)]))
 
 
 def number(
@@ -132,8 +131,8 @@ def number(
     direct: bool
 ) -> Any:  # fmt: skip
     """The scales, or minima, of `lanes` rows in float32. `direct`: see `float16`."""
-    size, codes = np.dtype(layout.number).itemsize, COLUMNS * layout.bits // 32 * ROWS * 4
-    place = codes + size * ((which + layout.scales * minimum) * ROWS + part)
+    size, quants = np.dtype(layout.number).itemsize, COLUMNS * layout.bits // 32 * ROWS * 4
+    place = quants + size * ((which + layout.scales * minimum) * ROWS + part)
     place = builder.gep(block.begin, [INDEX(place)])
 
     def halves(place: Any) -> Any:
@@ -146,7 +145,7 @@ def number(
     whole = builder.load(builder.bitcast(place, ir.VectorType(ir.IntType(8), lanes).as_pointer()), align=1)
     widen = builder.sext if layout.number is np.int8 else builder.zext
     whole = builder.sitofp(widen(whole, ir.VectorType(ir.IntType(32), lanes)), ir.VectorType(REAL, lanes))
-    return builder.fmul(whole, halves(builder.gep(block.factors, [INDEX(2 * (ROWS * minimum + part))])))
+    return builder.fmul(whole, halves(builder.gep(block.super_scales, [INDEX(2 * (ROWS * minimum + part))])))
 
 
 def float16(builder: Any, bits: Any, direct: bool) -> Any:
@@ -171,4 +170,4 @@ def float16(builder: Any, bits: Any, direct: bool) -> Any:
     return builder.bitcast(builder.or_(sign, rest), reals)
 
 
-look_up_row = outlined(look_up_packed, Records(CENTRED, 0, 0, 0), 0, examples.WEIGHT[0])
+look_up_row = outlined(look_up_packed, PackedRows(CENTRED, 0, 0, 0), 0, examples.WEIGHT[0])

@@ -1,4 +1,4 @@
-"""The queue of a shared pass. A thread claims a task without a lock."""
+"""The lock-free task queue of a shared forward pass."""
 
 from __future__ import annotations
 

@@ -39,18 +39,18 @@ ROPE_FREQS = "rope_freqs.weight"  # by what each rotary frequency is divided (Ll
 @dataclass(frozen=True)
 class Architecture:
     """The names of one architecture. `block`: a layer's tensors, without `blk.N.`, and their names in
-    `transformers`; `turned`: rows of queries and keys are in the order of interleaved rotary pairs; `less`: a
+    `transformers`; `interleaved`: rows of queries and keys stand in interleaved rotary pairs; `less`: a
     constant to subtract from the norms' weights."""
 
     model_type: str
     block: Mapping[str, str]
-    turned: bool = False
+    interleaved: bool = False
     less: float = 0.0
     more: frozenset[str] = frozenset()  # keys of its own that `_config` reads
 
 
 ARCHITECTURES: dict[str, Architecture] = {
-    "llama": Architecture("llama", _BLOCK, turned=True),
+    "llama": Architecture("llama", _BLOCK, interleaved=True),
     "qwen2": Architecture("qwen2", _BLOCK),
     "qwen3": Architecture("qwen3", _NORMED_HEADS),
     "gemma2": Architecture(
@@ -196,7 +196,7 @@ def _config(header: Header, architecture: Architecture) -> dict[str, Any]:
         raise ValueError(f"it names {layers} layers and has {len(header.tensors)} tensors")
     head = whole("attention.key_length", width // heads if width % heads == 0 else None)
     for key in ("attention.value_length", "rope.dimension_count"):
-        if (other := whole(key, head)) != head:  # a part of each head is turned, say
+        if (other := whole(key, head)) != head:  # a part of each head is rotated, say
             raise _asks(header, f"{prefix}.{key}", other)
     window = whole("context_length")
     options = {

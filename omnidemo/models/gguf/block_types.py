@@ -1,6 +1,6 @@
 """The block types of GGUF files: numbers and bytes of a block, and how bytes become numbers.
 
-The numbers of a block are scale · code + minimum, computed in float32 in the order of the format's
+The numbers of a block are scale · quant + minimum, computed in float32 in the order of the format's
 definition, so that every value is, bit for bit, that of every other reader.
 """
 
@@ -13,27 +13,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omnidemo.backends.packed_forms import Coded
+from omnidemo.backends.packed_forms import Quantized
 
 Bytes = NDArray[np.uint8]  # [blocks, bytes of a block]
-Codes = NDArray[Any]  # [blocks, codes], of one byte each
+Quants = NDArray[Any]  # [blocks, quants], of one byte each
 Numbers = NDArray[np.float32]  # [blocks, numbers of a block]
 
 
 @dataclass(frozen=True, slots=True)
 class BlockType:
     """`numbers` weights in `size` bytes. `read`: the values of whole blocks, None where this project cannot
-    read the type; `parts`: their codes and scales, a row for each block, None where a block holds plain
+    read the type; `parts`: their quants and scales, a row for each block, None where a block holds plain
     numbers."""
 
     name: str
     numbers: int
     size: int
     read: Callable[[Bytes], Numbers] | None = None
-    parts: Callable[[Bytes], Coded] | None = None
+    parts: Callable[[Bytes], Quantized] | None = None
 
 
-def _coded(name: str, numbers: int, size: int, parts: Callable[[Bytes], Coded]) -> BlockType:
+def _coded(name: str, numbers: int, size: int, parts: Callable[[Bytes], Quantized]) -> BlockType:
     return BlockType(name, numbers, size, lambda blocks: parts(blocks).values(), parts)
 
 
@@ -42,64 +42,64 @@ def _halves(blocks: Bytes, at: int) -> Numbers:
     return np.ascontiguousarray(blocks[:, at : at + 2]).view(np.float16).astype(np.float32)
 
 
-def _nibbles(codes: Bytes) -> Codes:
-    """[blocks, n] bytes as [blocks, 2n] codes: all low halves, then all high halves."""
-    return np.concatenate([codes & 0x0F, codes >> 4], axis=-1)
+def _nibbles(quants: Bytes) -> Quants:
+    """[blocks, n] bytes as [blocks, 2n] quants: all low halves, then all high halves."""
+    return np.concatenate([quants & 0x0F, quants >> 4], axis=-1)
 
 
-def _fifth_bits(blocks: Bytes, at: int) -> Codes:
+def _fifth_bits(blocks: Bytes, at: int) -> Quants:
     """32 bits from byte `at` of each block on, each as 0 or 16 [blocks, 32]."""
     return np.unpackbits(blocks[:, at : at + 4], axis=-1, bitorder="little") << 4
 
 
-def _q4_0(blocks: Bytes) -> Coded:
-    return Coded(_nibbles(blocks[:, 2:]).astype(np.int8) - np.int8(8), _halves(blocks, 0))
+def _q4_0(blocks: Bytes) -> Quantized:
+    return Quantized(_nibbles(blocks[:, 2:]).astype(np.int8) - np.int8(8), _halves(blocks, 0))
 
 
-def _q4_1(blocks: Bytes) -> Coded:
-    return Coded(_nibbles(blocks[:, 4:]), _halves(blocks, 0), _halves(blocks, 2))
+def _q4_1(blocks: Bytes) -> Quantized:
+    return Quantized(_nibbles(blocks[:, 4:]), _halves(blocks, 0), _halves(blocks, 2))
 
 
-def _q5_0(blocks: Bytes) -> Coded:
-    return Coded(
+def _q5_0(blocks: Bytes) -> Quantized:
+    return Quantized(
         (_nibbles(blocks[:, 6:]) | _fifth_bits(blocks, 2)).astype(np.int8) - np.int8(16), _halves(blocks, 0)
     )
 
 
-def _q5_1(blocks: Bytes) -> Coded:
-    return Coded(_nibbles(blocks[:, 8:]) | _fifth_bits(blocks, 4), _halves(blocks, 0), _halves(blocks, 2))
+def _q5_1(blocks: Bytes) -> Quantized:
+    return Quantized(_nibbles(blocks[:, 8:]) | _fifth_bits(blocks, 4), _halves(blocks, 0), _halves(blocks, 2))
 
 
-def _q8_0(blocks: Bytes) -> Coded:
-    return Coded(blocks[:, 2:].view(np.int8), _halves(blocks, 0))
+def _q8_0(blocks: Bytes) -> Quantized:
+    return Quantized(blocks[:, 2:].view(np.int8), _halves(blocks, 0))
 
 
-def _factors(blocks: Bytes, at: int) -> Numbers:
-    """The factors of scales and of minima, which K types subtract [blocks, 1, 2]."""
+def _super_scales(blocks: Bytes, at: int) -> Numbers:
+    """The super_scales of scales and of minima, which K types subtract [blocks, 1, 2]."""
     return np.stack([_halves(blocks, at), -_halves(blocks, at + 2)], axis=-1)
 
 
-def _two_bits(codes: Bytes) -> Codes:
-    """[blocks, 64] bytes as 256 codes of two bits, in the order of the K types: 32 bytes hold 4 × 32 codes,
+def _two_bits(quants: Bytes) -> Quants:
+    """[blocks, 64] bytes as 256 quants of two bits, in the order of the K types: 32 bytes hold 4 × 32 quants,
     the lowest bits first."""
-    halves = codes.reshape(-1, 2, 1, 32) >> np.array([0, 2, 4, 6], np.uint8).reshape(1, 1, 4, 1)
+    halves = quants.reshape(-1, 2, 1, 32) >> np.array([0, 2, 4, 6], np.uint8).reshape(1, 1, 4, 1)
     return (halves & 3).reshape(-1, 256)
 
 
-def _q2_k(blocks: Bytes) -> Coded:
+def _q2_k(blocks: Bytes) -> Quantized:
     both = blocks[:, :16]
-    return Coded(_two_bits(blocks[:, 16:80]), both & 0x0F, both >> 4, _factors(blocks, 80))
+    return Quantized(_two_bits(blocks[:, 16:80]), both & 0x0F, both >> 4, _super_scales(blocks, 80))
 
 
-def _q3_k(blocks: Bytes) -> Coded:
+def _q3_k(blocks: Bytes) -> Quantized:
     masks, packed = blocks[:, :32], blocks[:, 96:108]
     low = np.concatenate([packed[:, :8] & 0x0F, packed[:, :8] >> 4], axis=-1)
     high = (packed[:, None, 8:] >> np.array([0, 2, 4, 6], np.uint8).reshape(1, 4, 1)).reshape(-1, 16) & 3
     scales = (low | high << 4).astype(np.int8) - np.int8(32)
-    # A cleared bit of the mask subtracts 4. Bit j of the 32 bytes belongs to the j-th group of 32 codes.
+    # A cleared bit of the mask subtracts 4. Bit j of the 32 bytes belongs to the j-th group of 32 quants.
     bits = (masks[:, None, :] >> np.arange(8, dtype=np.uint8).reshape(1, 8, 1)).reshape(-1, 256) & 1
-    codes = _two_bits(blocks[:, 32:96]).astype(np.int8) - ((bits ^ 1) << 2).astype(np.int8)
-    return Coded(codes, scales, None, _halves(blocks, 108)[..., None])
+    quants = _two_bits(blocks[:, 32:96]).astype(np.int8) - ((bits ^ 1) << 2).astype(np.int8)
+    return Quantized(quants, scales, None, _halves(blocks, 108)[..., None])
 
 
 def six_bit_scales(packed: Bytes) -> tuple[Bytes, Bytes]:
@@ -111,26 +111,26 @@ def six_bit_scales(packed: Bytes) -> tuple[Bytes, Bytes]:
     return scales, minima
 
 
-def _with_minima(blocks: Bytes, codes: Codes) -> Coded:
-    """Q4_K and Q5_K from their codes [blocks, 256]."""
+def _with_minima(blocks: Bytes, quants: Quants) -> Quantized:
+    """Q4_K and Q5_K from their quants [blocks, 256]."""
     scales, minima = six_bit_scales(blocks[:, 4:16])
-    return Coded(codes, scales, minima, _factors(blocks, 0))
+    return Quantized(quants, scales, minima, _super_scales(blocks, 0))
 
 
-def _q4_k(blocks: Bytes) -> Coded:
+def _q4_k(blocks: Bytes) -> Quantized:
     return _with_minima(blocks, _nibbles(blocks[:, 16:].reshape(-1, 4, 32)).reshape(-1, 256))
 
 
-def _q5_k(blocks: Bytes) -> Coded:
+def _q5_k(blocks: Bytes) -> Quantized:
     fifth = (blocks[:, None, 16:48] >> np.arange(8, dtype=np.uint8).reshape(1, 8, 1)) & 1
     low = _nibbles(blocks[:, 48:].reshape(-1, 4, 32)).reshape(-1, 256)
     return _with_minima(blocks, low | (fifth.reshape(-1, 256) << 4))
 
 
-def _q6_k(blocks: Bytes) -> Coded:
+def _q6_k(blocks: Bytes) -> Quantized:
     low = _nibbles(blocks[:, :128].reshape(-1, 2, 64)).reshape(-1, 256)
-    codes = (low | _two_bits(blocks[:, 128:192]) << 4).astype(np.int8) - np.int8(32)
-    return Coded(codes, blocks[:, 192:208].view(np.int8), None, _halves(blocks, 208)[..., None])
+    quants = (low | _two_bits(blocks[:, 128:192]) << 4).astype(np.int8) - np.int8(32)
+    return Quantized(quants, blocks[:, 192:208].view(np.int8), None, _halves(blocks, 208)[..., None])
 
 
 def _float32(blocks: Bytes) -> Numbers:

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from omnidemo.backends import packed_forms as forms
 from omnidemo.backends.fused_llama import FusedLlama
-from omnidemo.backends.packed_forms import ROWS, Coded, PackedMatrix
+from omnidemo.backends.packed_forms import ROWS, PackedMatrix, Quantized
 from omnidemo.backends.weight_arena import WeightArena
 from omnidemo.models.gguf.architecture import ModelPlan, plan_of
 from omnidemo.models.gguf.header import Header, TensorInfo
-from omnidemo.models.gguf.weights import GgufWeights, turned_heads
+from omnidemo.models.gguf.weights import GgufWeights, interleaved_heads
 
 FORMS = {
     "Q4_0": forms.CENTRED, "Q4_1": forms.NIBBLES, "Q4_K": forms.K_NIBBLES, "Q5_0": forms.FIVES,
@@ -50,7 +50,7 @@ def _sizes(header: Header, plan: ModelPlan) -> list[tuple[str, TensorInfo, int]]
 
 def _form(tensor: TensorInfo, weight: str, config: Any) -> int | None:
     """The packed form of a weight; None for plain numbers, and for a matrix that tasks of compiled passes
-    would cut within a record."""
+    would cut within a tile."""
     if (
         tensor.kind.parts is None
         or len(tensor.shape) != 2
@@ -73,7 +73,7 @@ def packed_weights(
     for name, tensor, numbers in _sizes(header, plan):
         form = _form(tensor, name, config)
         if form is not None:
-            found[name] = _packed(weights, tensor, form, turned_heads(plan, config, name))
+            found[name] = _packed(weights, tensor, form, interleaved_heads(plan, config, name))
             weights.leave(tensor)
         else:
             # on cache lines, as passes read it
@@ -84,17 +84,17 @@ def packed_weights(
     return found
 
 
-def _packed(weights: GgufWeights, tensor: TensorInfo, form: int, turned_heads: int) -> PackedMatrix:
-    """A matrix; `turned_heads` as in `GgufWeights.float32`."""
+def _packed(weights: GgufWeights, tensor: TensorInfo, form: int, interleaved_heads: int) -> PackedMatrix:
+    """A matrix; `interleaved_heads` as in `GgufWeights.float32`."""
     parts, (rows, columns) = tensor.kind.parts, tensor.shape
     assert parts is not None
     blocks = weights.blocks(tensor).reshape(rows, -1, tensor.kind.size)
     order = np.arange(rows)
-    if turned_heads:
-        order = order.reshape(turned_heads, -1, 2).swapaxes(1, 2).ravel()
+    if interleaved_heads:
+        order = order.reshape(interleaved_heads, -1, 2).swapaxes(1, 2).ravel()
 
-    def read(begin: int, end: int) -> Coded:
-        some = blocks[order[begin:end]] if turned_heads else blocks[begin:end]
+    def read(begin: int, end: int) -> Quantized:
+        some = blocks[order[begin:end]] if interleaved_heads else blocks[begin:end]
         return parts(some.reshape(-1, tensor.kind.size)).in_rows(len(some))
 
     return PackedMatrix.of(form, rows, columns, read)

@@ -46,14 +46,14 @@ class GgufWeights:
             size = tensor.offset + tensor.size - begin
             self._files[tensor.part].madvise(mmap.MADV_DONTNEED, begin, size)
 
-    def float32(self, name: str, turned_heads: int = 0) -> Tensor:
-        """A tensor's values. `turned_heads`: the number of heads whose rows are in the order of interleaved
-        rotary pairs; they are reordered to halves."""
+    def float32(self, name: str, interleaved_heads: int = 0) -> Tensor:
+        """A tensor's values. `interleaved_heads`: the number of heads whose rows stand in interleaved rotary
+        pairs; they are reordered to halves."""
         tensor = self.header.tensors[name]
         kind, blocks = tensor.kind, self.blocks(tensor)
         assert kind.read is not None  # `plan_of` has refused it
-        if turned_heads:
-            each = blocks.reshape(turned_heads, tensor.shape[0] // turned_heads // 2, 2, -1)
+        if interleaved_heads:
+            each = blocks.reshape(interleaved_heads, tensor.shape[0] // interleaved_heads // 2, 2, -1)
             blocks = np.ascontiguousarray(each.swapaxes(1, 2)).reshape(-1, kind.size)
         values, read = np.empty((len(blocks), kind.numbers), np.float32), kind.read
         step = max(1, PIECE // kind.numbers)
@@ -74,14 +74,14 @@ class GgufWeights:
 
     def weight(self, plan: ModelPlan, config: Any, name: str) -> Tensor:
         """A weight of the model in float32, by its name in `transformers`."""
-        values = self.float32(plan.names[name], turned_heads(plan, config, name))
+        values = self.float32(plan.names[name], interleaved_heads(plan, config, name))
         return values - plan.architecture.less if name.endswith("norm.weight") else values
 
 
-def turned_heads(plan: ModelPlan, config: Any, weight: str) -> int:
+def interleaved_heads(plan: ModelPlan, config: Any, weight: str) -> int:
     """The number of heads whose rows of a weight are in the order of interleaved rotary pairs; 0 for none."""
     heads = {"q_proj": config.num_attention_heads, "k_proj": config.num_key_value_heads}
-    return heads.get(weight.split(".")[-2], 0) if plan.architecture.turned else 0
+    return heads.get(weight.split(".")[-2], 0) if plan.architecture.interleaved else 0
 
 
 def build_config(plan: ModelPlan) -> Any:

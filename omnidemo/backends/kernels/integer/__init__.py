@@ -1,1 +1,1 @@
-"""Products in whole numbers: activations of eight bits, exact sums."""
+"""int8 GEMM: 8-bit activations, exact integer sums."""

@@ -1,5 +1,4 @@
-"""Products of rows with packed weights in whole numbers. The activations of a product are quantized once, for
-all matrices that read them."""
+"""int8 GEMM with packed weights. Activations are quantized once for all matrices that read them."""
 
 from __future__ import annotations
 
@@ -14,17 +13,17 @@ from omnidemo.backends.call_layout import Array
 from omnidemo.backends.kernels import examples
 from omnidemo.backends.kernels.gemm import INDEX
 from omnidemo.backends.kernels.integer.sets import best
-from omnidemo.backends.kernels.integer.tiles import BLOCK, quantize_block, tile
+from omnidemo.backends.kernels.integer.tiles import BLOCK, quantize_block, tile_product
 from omnidemo.backends.kernels.outlined import intrinsic, outlined
-from omnidemo.backends.kernels.packed_blocks import SIZES, Records, exactly
+from omnidemo.backends.kernels.packed_blocks import SIZES, PackedRows, exactly
 from omnidemo.backends.kernels.rows_kernel import append
 from omnidemo.backends.packed_forms import CENTRED, COLUMNS, LAYOUTS, ROWS
 
 WAY = best(processor.has)
 MOST = WAY.most
-TOGETHER = 3  # strips of x that are multiplied with the records in the first cache
-PANEL = 2**18  # bytes of records in the second cache with which all of x is multiplied
-WIDTH = BLOCK // 4  # float32 numbers that take as much room as a block
+TOGETHER = 3  # strips of x that share each tile in the L1 cache
+PANEL = 2**18  # bytes of tiles that stay in the L2 cache for all of x
+WIDTH = BLOCK // 4  # float32 numbers as large as a block
 
 
 @exactly
@@ -35,7 +34,7 @@ def quantize(x: Array, out: int) -> None:
 
 
 @exactly
-def multiply(given: Records, x: int, out: Array) -> None:
+def multiply(given: PackedRows, x: int, out: Array) -> None:
     """out [m, n] = x · Wᵀ for the blocks of m rows at the address x. The rows of `out` may be strided."""
     count, form = len(out), given.form
     groups, step = (given.rows + ROWS - 1) // ROWS, given.blocks * SIZES[form]
@@ -53,9 +52,9 @@ def multiply(given: Records, x: int, out: Array) -> None:
                 lines = apart if whole else 4 * ROWS
                 for which in range(begin, begin + together):
                     low, high = which * count // strips, (which + 1) * count // strips
-                    record = given.address + group * step
+                    tile = given.address + group * step
                     row, place = x + low * each, to + low * lines
-                    strip(form, high - low, record, given.blocks, row, place, each, lines)
+                    strip(form, high - low, tile, given.blocks, row, place, each, lines)
     for row in range(len(last)):
         append(out[row], given.rows - given.rows % ROWS, last[row, : given.rows % ROWS])
 
@@ -73,14 +72,14 @@ def quantize_at(typing: Any, x: Any, out: Any) -> Any:
 
 @intrinsic
 def strip(
-    typing: Any, form: Any, rows: Any, records: Any, blocks: Any, x: Any, out: Any, each: Any, apart: Any
+    typing: Any, form: Any, rows: Any, tiles: Any, blocks: Any, x: Any, out: Any, each: Any, apart: Any
 ) -> Any:
     """out [r, 0 … 15] = x · Wᵀ for 1 to MOST rows of blocks and the sixteen rows of W, all at addresses;
     `each` and `apart` bytes from one row of x and of `out` to the next."""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        form, rows, records, blocks, x, out, each, apart = arguments
-        records, x, out = (builder.inttoptr(one, cgutils.voidptr_t) for one in (records, x, out))
+        form, rows, tiles, blocks, x, out, each, apart = arguments
+        tiles, x, out = (builder.inttoptr(one, cgutils.voidptr_t) for one in (tiles, x, out))
         after = builder.append_basic_block()
         choice = builder.switch(builder.add(builder.mul(form, INDEX(MOST + 1)), rows), after)
         for number, layout in LAYOUTS.items():
@@ -88,8 +87,8 @@ def strip(
                 with builder.goto_block(builder.append_basic_block()):
                     choice.add_case(INDEX(number * (MOST + 1) + count), builder.block)
                     name = f"omnidemo_integer_{number}_{count}"
-                    made = tile(builder.module, name, layout, count, WAY)
-                    builder.call(made, [records, blocks, x, out, each, apart])
+                    made = tile_product(builder.module, name, layout, count, WAY)
+                    builder.call(made, [tiles, blocks, x, out, each, apart])
                     builder.branch(after)
         builder.position_at_end(after)
         return context.get_dummy_value()
@@ -98,4 +97,4 @@ def strip(
 
 
 quantize_rows = outlined(quantize, examples.WEIGHT, 0)
-multiply_integers = outlined(multiply, Records(CENTRED, 0, 0, 0), 0, examples.ROWS)
+multiply_integers = outlined(multiply, PackedRows(CENTRED, 0, 0, 0), 0, examples.ROWS)

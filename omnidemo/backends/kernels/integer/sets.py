@@ -1,8 +1,8 @@
-"""How processors add products of codes and activations: one table of instruction sets.
+"""Dot products of quants and int8 activations, by instruction set.
 
-All sets give the same sums, because whole numbers are exact unless they overflow. Codes are unsigned bytes,
-`bits` wide; activations are −127 … 127. Each lane of a vector has a word of four codes. The activations are
-the same in every lane, a word of four bytes.
+All sets give the same sums, because integers are exact unless they overflow. Quants are unsigned, `bits`
+wide; activations are −127 … 127. Each lane of a vector has a word of four quants; a word of four activations
+is broadcast to all lanes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def constant(kind: Any, value: float) -> Any:
 
 
 def spread(builder: Any, value: Any, lanes: int) -> Any:
-    """A number in all lanes."""
+    """Broadcast a number to all lanes."""
     kind = lanes_of(value.type, lanes)
     first = builder.insert_element(ir.Constant(kind, ir.Undefined), value, I32(0))
     return builder.shuffle_vector(
@@ -43,7 +43,7 @@ def call(builder: Any, name: str, result: Any, *given: Any) -> Any:
 class Sums:
     """The sums of some columns in one vector. `add` adds four columns, `value` is the sum."""
 
-    centred = False  # whether they are of the code minus the layout's zero
+    centred = False  # whether they are of the quant minus the layout's zero
 
     def __init__(self, builder: Any, lanes: int, layout: Layout) -> None:
         self.builder, self.bits = builder, layout.bits
@@ -51,8 +51,8 @@ class Sums:
         self.bytes, self.pairs = lanes_of(ir.IntType(8), 4 * lanes), lanes_of(ir.IntType(16), 2 * lanes)
         self.total: Any = ir.Constant(self.words, None)
 
-    def add(self, codes: Any, x: Any) -> None:
-        """Add code · activation of the columns of a word."""
+    def add(self, quants: Any, x: Any) -> None:
+        """Add quant · activation of the columns of a word."""
         raise NotImplementedError
 
     def value(self) -> Any:
@@ -62,17 +62,17 @@ class Sums:
 class Dots(Sums):
     """One instruction: four products of an unsigned and a signed byte, added to a word."""
 
-    def add(self, codes: Any, x: Any) -> None:
+    def add(self, quants: Any, x: Any) -> None:
         name = f"llvm.x86.avx512.vpdpbusd.{32 * self.words.count}"
-        self.total = call(self.builder, name, self.words, self.total, codes, x)
+        self.total = call(self.builder, name, self.words, self.total, quants, x)
 
 
 class Pairs(Sums):
     """Sums of two products in 16 bits, as many as fit, then in words.
 
-    Two products of codes of 4 bits are at most 2 · 15 · 127 = 3,810, and eight such pairs 30,480; of 5 bits
-    four pairs are 31,496, of 6 bits two are 32,004: all below 32,768. One pair of unsigned 8-bit codes may
-    exceed that, so |code − 128| is multiplied with activations that take its sign: 2 · 128 · 127 = 32,512.
+    Two products of quants of 4 bits are at most 2 · 15 · 127 = 3,810, and eight such pairs 30,480; of 5 bits
+    four pairs are 31,496, of 6 bits two are 32,004: all below 32,768. One pair of unsigned 8-bit quants may
+    exceed that, so |quant − 128| is multiplied with activations that take its sign: 2 · 128 · 127 = 32,512.
     """
 
     def __init__(self, builder: Any, lanes: int, layout: Layout) -> None:
@@ -81,14 +81,14 @@ class Pairs(Sums):
         most = 2 * 127 * (128 if self.centred else 2**layout.bits - 1)
         self.room, self.held, self.short = 32767 // most, 0, None
 
-    def add(self, codes: Any, x: Any) -> None:
+    def add(self, quants: Any, x: Any) -> None:
         builder = self.builder
-        codes, x = (builder.bitcast(one, self.bytes) for one in (codes, x))
+        quants, x = (builder.bitcast(one, self.bytes) for one in (quants, x))
         if self.centred:
-            codes = builder.xor(codes, constant(self.bytes, -128))
-            x = call(builder, "llvm.x86.avx2.psign.b", self.bytes, x, codes)
-            codes = call(builder, f"llvm.abs.v{self.bytes.count}i8", self.bytes, codes, ir.IntType(1)(0))
-        more = call(builder, "llvm.x86.avx2.pmadd.ub.sw", self.pairs, codes, x)
+            quants = builder.xor(quants, constant(self.bytes, -128))
+            x = call(builder, "llvm.x86.avx2.psign.b", self.bytes, x, quants)
+            quants = call(builder, f"llvm.abs.v{self.bytes.count}i8", self.bytes, quants, ir.IntType(1)(0))
+        more = call(builder, "llvm.x86.avx2.pmadd.ub.sw", self.pairs, quants, x)
         self.short = more if self.short is None else builder.add(self.short, more)
         self.held += 1
         if self.held == self.room:
@@ -105,14 +105,14 @@ class Pairs(Sums):
         return self.total
 
 
-class Words(Sums):
-    """For every processor: one column of four after the other."""
+class ScalarSums(Sums):
+    """For any processor: one of four columns after another."""
 
-    def add(self, codes: Any, x: Any) -> None:
+    def add(self, quants: Any, x: Any) -> None:
         builder = self.builder
         for byte in range(4):
             code = builder.and_(
-                builder.lshr(codes, constant(self.words, 8 * byte)), constant(self.words, 255)
+                builder.lshr(quants, constant(self.words, 8 * byte)), constant(self.words, 255)
             )
             number = builder.shl(x, constant(self.words, 24 - 8 * byte))
             number = builder.ashr(number, constant(self.words, 24))
@@ -140,7 +140,7 @@ SETS = (
     Instructions("avx512-vnni", ("avx512f", "avx512bw", "avx512vnni", "f16c"), 16, 8, Dots),
     Instructions("avx-vnni", ("avx2", "avxvnni", "f16c"), 8, 6, Dots),
     Instructions("avx2", ("avx2", "f16c"), 8, 6, Pairs),
-    Instructions("any", (), 8, 4, Words),
+    Instructions("any", (), 8, 4, ScalarSums),
 )
 
 

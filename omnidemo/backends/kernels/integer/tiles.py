@@ -1,8 +1,8 @@
-"""The innermost tiles of products in whole numbers, as LLVM code. `arithmetic/integer.py` defines what they
-compute; `products.py` calls them.
+"""The inner loops of the int8 GEMM as LLVM IR: some rows of x times one column of weight tiles.
+`arithmetic/integer.py` defines what they compute; `products.py` calls them.
 
-Quantized activations lie in blocks: 32 codes, the scale, the sum of the codes in float32, and the sums of
-either half, for codes with a zero in the middle of their range.
+Quantized activations lie in blocks: 32 quants, the scale, the sum of the quants in float32, and the sums of
+either half, which layouts with a centred zero need.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from omnidemo.backends.kernels.integer.sets import (
 from omnidemo.backends.kernels.packed_blocks import Block, block_at, number
 from omnidemo.backends.packed_forms import COLUMNS, ROWS, Layout
 
-# where the numbers of a block begin, behind its codes, and bytes of a block
+# where the numbers of a block begin, behind its quants, and bytes of a block
 SCALE, SUM, HALVES, BLOCK = COLUMNS, COLUMNS + 4, COLUMNS + 8, COLUMNS + 16
 
 
-def tile(module: Any, name: str, layout: Layout, count: int, way: Instructions) -> Any:
-    """A function that computes sixteen columns of `out` for `count` rows of x. Its arguments: records, their
+def tile_product(module: Any, name: str, layout: Layout, count: int, way: Instructions) -> Any:
+    """A function that computes sixteen columns of `out` for `count` rows of x. Its arguments: tiles, their
     number, x, `out`, and the bytes from one row of x, and of `out`, to the next."""
     function, builder = _function(module, name, BYTE, INDEX, BYTE, BYTE, INDEX, INDEX)
     if builder is None:
         return function
-    records, blocks, x, out, step, apart = function.args
+    tiles, blocks, x, out, step, apart = function.args
     rows, to = (
         [builder.gep(place, [builder.mul(INDEX(row), each)]) for row in range(count)]
         for place, each in ((x, step), (out, apart))
@@ -51,11 +51,11 @@ def tile(module: Any, name: str, layout: Layout, count: int, way: Instructions) 
             for _ in rows
         ]
         with cgutils.for_range_slice(builder, INDEX(0), blocks, INDEX(1), intp=INDEX, inc=True) as (at, _):
-            record = block_at(builder, layout, records, at)
+            tile = block_at(builder, layout, tiles, at)
             if first == 0:
-                _fetch(builder, builder.gep(record.begin, [INDEX(AHEAD)]), layout.block.itemsize)
+                _fetch(builder, builder.gep(tile.begin, [INDEX(AHEAD)]), layout.block.itemsize)
             given = [builder.gep(row, [builder.mul(at, INDEX(BLOCK))]) for row in rows]
-            _add_block(builder, layout, way, record, given, some, totals)
+            _add_block(builder, layout, way, tile, given, some, totals)
         for place, row in zip(to, totals, strict=True):
             for part, total in zip(some, row, strict=True):
                 where = builder.gep(place, [INDEX(4 * part)])
@@ -69,7 +69,7 @@ def _add_block(
     builder: Any,
     layout: Layout,
     way: Instructions,
-    record: Block,
+    tile: Block,
     x: list[Any],
     parts: list[int],
     totals: Any,
@@ -81,14 +81,14 @@ def _add_block(
     for scale in range(layout.scales):
         sums = [[make(builder, lanes, layout) for _ in parts] for _ in x]
         for quad in quads(layout, scale):
-            codes = [_codes(builder, layout, record.begin, quad, part, lanes) for part in parts]
+            quants = [_quants(builder, layout, tile.begin, quad, part, lanes) for part in parts]
             for row, given in zip(sums, x, strict=True):
                 some = spread(builder, _loaded(builder, given, 4 * quad, I32), lanes)
-                for one, code in zip(row, codes, strict=True):
+                for one, code in zip(row, quants, strict=True):
                     one.add(code, some)
         scales, minima = (
             [
-                number(builder, layout, record, scale, part, minimum=minimum, lanes=lanes, direct=way.halves)
+                number(builder, layout, tile, scale, part, minimum=minimum, lanes=lanes, direct=way.halves)
                 for part in (parts if layout.minima or not minimum else ())
             ]
             for minimum in (False, True)
@@ -133,14 +133,14 @@ def _sum(builder: Any, layout: Layout, x: Any, scale: int) -> Any:
     return builder.sitofp(_loaded(builder, x, HALVES + 4 * scale, I32), REAL)
 
 
-def _codes(builder: Any, layout: Layout, record: Any, quad: int, part: int, lanes: int) -> Any:
-    """The codes of four columns: a word for each row from `part` on."""
+def _quants(builder: Any, layout: Layout, tile: Any, quad: int, part: int, lanes: int) -> Any:
+    """The quants of four columns: a word for each row from `part` on."""
     words = lanes_of(I32, lanes)
 
     def taken(place: tuple[int, int], bits: int, to: int) -> Any:
         """`bits` bits of each byte, moved to bit `to`."""
         word, shift = place
-        found = _loaded(builder, record, 4 * (ROWS * word + part), words)
+        found = _loaded(builder, tile, 4 * (ROWS * word + part), words)
         if shift > to:
             found = builder.lshr(found, constant(words, shift - to))
         elif shift < to:
@@ -169,14 +169,14 @@ def quantize_block(builder: Any, x: Any, out: Any) -> None:
     # Adding 1.5 · 2²³ rounds to a whole number, ties to even, in the lowest bits.
     large = constant(reals, 1.5 * 2.0**23)
     near = builder.fadd(builder.fmul(values, spread(builder, factor, COLUMNS)), large)
-    codes = builder.sub(builder.bitcast(near, words), builder.bitcast(large, words))
-    codes = builder.select(spread(builder, there, COLUMNS), codes, ir.Constant(words, None))
-    small = builder.trunc(codes, lanes_of(ir.IntType(8), COLUMNS))
+    quants = builder.sub(builder.bitcast(near, words), builder.bitcast(large, words))
+    quants = builder.select(spread(builder, there, COLUMNS), quants, ir.Constant(words, None))
+    small = builder.trunc(quants, lanes_of(ir.IntType(8), COLUMNS))
     builder.store(small, builder.bitcast(out, small.type.as_pointer()), align=4)
     halves = []
     for begin in (0, COLUMNS // 2):
         lanes = ir.Constant(lanes_of(I32, COLUMNS // 2), list(range(begin, begin + COLUMNS // 2)))
-        half = builder.shuffle_vector(codes, ir.Constant(words, ir.Undefined), lanes)
+        half = builder.shuffle_vector(quants, ir.Constant(words, ir.Undefined), lanes)
         halves.append(call(builder, f"llvm.vector.reduce.add.v{COLUMNS // 2}i32", I32, half))
     total = builder.sitofp(builder.add(*halves), REAL)
     for offset, value in ((SCALE, scale), (SUM, total), (HALVES, halves[0]), (HALVES + 4, halves[1])):
