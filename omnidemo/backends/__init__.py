@@ -1,2 +1,2 @@
-"""Fast forward passes and rounds: the fused Llama, its kernels, CUDA graphs. The rest can be understood without
-them."""
+"""Fast forward passes and rounds: the fused Llama, its kernels, CUDA graphs. The rest can be understood
+without them."""

@@ -10,9 +10,9 @@ from omnidemo.core.records import STAGES, Round
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """How many times as fast as plain decoding guessing was: an answer's tokens per step ÷ the cost of a step in
-    plain steps. Both lanes wrote `tokens` of the answer in turns, after its `first` tokens: all of it, or its
-    middle. `speedup` is that of the median run, with the rounds `guessed` and `plain`; the median lies
+    """How many times as fast as plain decoding guessing was: an answer's tokens per step ÷ the cost of a step
+    in plain steps. Both lanes wrote `tokens` of the answer in turns, after its `first` tokens: all of it, or
+    its middle. `speedup` is that of the median run, with the rounds `guessed` and `plain`; the median lies
     between `low` and `high` (`in_turns.spread`)."""
 
     speedup: float

@@ -1,5 +1,5 @@
-"""Plain, picklable records that travel between packages. They are never changed. Records of every round are not
-frozen dataclasses, which take three times as long to make (10 µs after a pass)."""
+"""Plain, picklable records that travel between packages. They are never changed. Records of every round are
+not frozen dataclasses, which take three times as long to make (10 µs after a pass)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The thread that distils one target into one drafter: traces in, numbered versions out. Answers wait for it only
-in the mode `inline`."""
+"""The thread that distils one target into one drafter: traces in, numbered versions out. Answers wait for it
+only in the mode `inline`."""
 
 from __future__ import annotations
 

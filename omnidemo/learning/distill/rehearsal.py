@@ -1,5 +1,5 @@
-"""Learning without forgetting (1606.09282): while a line learns, it is also held to what the base drafter wrote
-after prompts of the project. Otherwise answers of one kind would cost the guesses of all others."""
+"""Learning without forgetting (1606.09282): while a line learns, it is also held to what the base drafter
+wrote after prompts of the project. Otherwise answers of one kind would cost the guesses of all others."""
 
 from __future__ import annotations
 

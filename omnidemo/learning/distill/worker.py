@@ -1,5 +1,5 @@
-"""The interface of training workers, their plan, and pauses while answers are written. Imports neither torch nor
-numpy.
+"""The interface of training workers, their plan, and pauses while answers are written. Imports neither torch
+nor numpy.
 
 A worker is a `ProcessWorker` (a niced process, for a CPU), an `InProcessWorker` (for a GPU and for the mode
 `inline`) or a `RayTrainer`. All lines of a pair share the worker of `TrainerPool`, except with `--ray` and in
