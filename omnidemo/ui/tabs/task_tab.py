@@ -79,7 +79,11 @@ def build(services: PublicServices, shell: Shell) -> None:
     """Everything inside the tab."""
     names = {column: name for column, (name, *_) in LINES.items()}
     first: dict[str, Any] = {"cards": task_rows.cards(), "figure": task_curve(), "lines": names}
-    first |= {"most": task_rows.MOST_TEXT, "columns": COLUMNS, "learns": services.settings.training != "off"}
+    first |= {
+        "most": task_rows.MOST_TEXT,
+        "columns": [*COLUMNS],
+        "learns": services.settings.training != "off",
+    }
     panel = widget("task", for_browser(first), events=("run", "halt", "reset", "check"))
     pair = [shell.target, shell.drafter]
     work, learn = partial(answer, services), partial(_let_learn, services)
