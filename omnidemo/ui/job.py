@@ -108,7 +108,7 @@ def stream_of(
         try:
             check(inputs, values)
             await listened()
-            with (line or services.line).place(services.waiting_as) as before:
+            with (services.line if line is None else line).place(services.waiting_as) as before:
                 shown = 0
                 while (place := before()) and not flag.is_set():
                     if place != shown:

@@ -8,15 +8,21 @@ from typing import Any
 
 import gradio as gr
 
+from omnidemo.serving.waiting_line import WaitingLine
 from omnidemo.ui.job import Running, Work, stream_of
 
 
 def streaming(
-    services: Any, work: Work, asked: Any, *values: Any, running: Running | None = None
+    services: Any,
+    work: Work,
+    asked: Any,
+    *values: Any,
+    running: Running | None = None,
+    line: WaitingLine | None = None,
 ) -> Iterator[str]:
     """What a job streams. `asked`: what the page triggers its event with."""
     event = gr.EventData(None, {"asked": asked})
-    stream: Any = stream_of(services, work, running or Running())(event, *values)
+    stream: Any = stream_of(services, work, running or Running(), line=line)(event, *values)
     with asyncio.Runner() as runner:
         try:
             while True:

@@ -17,6 +17,8 @@ from omnidemo.core.config import Settings
 from omnidemo.serving.quotas import Refused
 from omnidemo.serving.waiting_line import EACH, WaitingLine
 from omnidemo.ui.guard import OPERATOR, VISITOR, _repeat
+from tests.support.fakes import FakeServices
+from tests.support.jobs import streaming
 from tests.support.web import call, launched
 
 JSON = {"Content-Type": "application/json"}
@@ -409,3 +411,14 @@ def test_what_is_done_again_and_again_outlives_a_failure() -> None:
                 tasks.cancel_scope.cancel()
 
     anyio.run(run)
+
+
+def test_a_measurement_has_a_line_of_its_own() -> None:
+    services: Any = FakeServices()
+
+    def work(asked: Any, cancel: Any) -> Iterator[str]:
+        yield f"{len(services.line)} {len(services.beside)}"
+
+    for line, held in ((None, "1 0"), (services.beside, "0 1")):
+        *_, last = streaming(services, work, {}, line=line)
+        assert last.endswith(held)

@@ -117,7 +117,7 @@ const settled = () => {
     board.live = null;
     keep();
     if (board.left > 0 && !board.stopping) return answerNext();
-  } else if (live.none) {
+  } else if (live.none && !board.stopping) {
     board.error = own()
       ? "All your inputs are answered. Add further lines, or begin again."
       : "There are no further inputs of this task. Choose another one.";
@@ -125,7 +125,7 @@ const settled = () => {
   } else if (!live.answer.error && !live.answer.end && !board.stopping) {
     board.error = `${NO_ANSWER} Press again.`;
   }
-  if (board.error && !live.answer.tokens.length) board.live = null;
+  if (!live.answer.tokens.length) board.live = null;
   Object.assign(board, { busy: false, stopping: false });
   draw();
 };
