@@ -23,7 +23,7 @@ from omnidemo.serving.pair_loading import build_pair
 pytestmark = pytest.mark.smollm2
 NAME = "gguf/SmolLM2-135M-Instruct-Q4_1-f469ec9e"
 PROMPT = "Write a Python function that adds the numbers 12 and 345."
-ANSWER = 12
+ANSWER = 8
 
 
 @pytest.fixture(scope="module")
@@ -65,13 +65,6 @@ def test_greedy_ids_of_every_lossless_method_are_those_of_transformers(
     with torch.inference_mode():  # one pass says what greedy decoding would have written at each place
         rows = model(torch.tensor([ids + written[:-1]])).logits[0, len(ids) - 1 :]
     assert rows.argmax(-1).tolist() == written
-
-
-def test_a_seed_repeats_it_in_its_own_manner(pair: Pair) -> None:
-    first, again = (
-        pair.generate(PROMPT, max_new_tokens=ANSWER, seed=3, learn=False, reuse=False) for _ in range(2)
-    )
-    assert first.token_ids == again.token_ids and first.text
 
 
 def test_a_copy_elsewhere_is_the_same_model(tmp_path: Path, smollm2_file: Path) -> None:
