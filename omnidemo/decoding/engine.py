@@ -98,14 +98,14 @@ class AnswerPlan:
     tracer: Tracer | None = None  # keeps the target's distributions for training
     clock: Clock = lambda: 0.0  # in seconds
     backend: Backend | None = None  # draws and judges faster
-    copier: Source | None = None  # drafts from memory
+    memory: Source | None = None  # drafts from memory
     constraint: Constraint | None = None  # holds the answer to a form, such as a JSON schema
     on_draft: OnDraft | None = None  # gets the texts of each round's draft before the target's pass
 
 
 def decode(state: DecodingState, plan: AnswerPlan) -> Iterator[Round]:
     """Decode until an EOS token, a stop string or a limit. `state` has been started with the prompt."""
-    policy, limits, copier, clock = plan.policy, plan.limits, plan.copier, plan.clock
+    policy, limits, memory, clock = plan.policy, plan.limits, plan.memory, plan.clock
     context, constraint = _context(state, plan), plan.constraint
     if constraint is not None:
         constraint.read(limits.begun)
@@ -113,25 +113,28 @@ def decode(state: DecodingState, plan: AnswerPlan) -> Iterator[Round]:
     index = 0
 
     while answer.reason is None:
+        # What may this round draft, from memory and by the drafter?
         began = clock()
         most = min(limits.max_new_tokens - answer.emitted, state.target.free_positions)
-        copied = copier.draft(state.target.ids, most - 1) if copier is not None else None
+        copied = memory.draft(state.target.ids, most - 1) if memory is not None else None
         round_plan = _plan(policy, state, plan.method, most, index, copied)
         context.start = len(context.drafter.ids)
         planned = clock()
         made = make_round(context, plan.method, round_plan, clock, plan.backend)
         judged = clock()
 
-        _teach(policy, round_plan, made)
+        # Policy and memory learn from the outcome; both contexts take the emitted ids.
+        _update_policy(policy, round_plan, made)
         result = answer.until_stop(made)
         ids = result.ids
-        if copier is not None and copied is not None:
-            copier.learn(copied, ids)
+        if memory is not None and copied is not None:
+            memory.learn(copied, ids)
         known = result.logits.shape[-1] > 0  # a remote target sends none
         changed = constraint.read(ids, result.logits if known else None) if constraint is not None else 0
         state.commit(context.start, result)
         committed = clock()
 
+        # The text grows, the trace for training too, and the round is yielded as a record.
         tokens = answer.add(result, round_plan)
         if plan.tracer is not None:
             copies = [token.match is not None for token in tokens]  # which the drafter did not guess
@@ -177,7 +180,7 @@ def _plan(
     return RoundPlan(min(length, most - 1 - count), most, slots)
 
 
-def _teach(policy: DraftPolicy, plan: RoundPlan, result: RoundResult) -> None:
+def _update_policy(policy: DraftPolicy, plan: RoundPlan, result: RoundResult) -> None:
     """Give the policy the outcome of the drafter's draft. A draft after copied ids counts only if these were
     accepted."""
     first, slots = len(plan.copied), [slot for slot in result.slots if slot.match is None]
@@ -206,8 +209,8 @@ def make_round(
     verified_at = clock()
 
     # 4 Accept from the left; correct the first rejection, or add a bonus token.
-    known = backend.judge(context, method, draft, read) if backend is not None else None
-    judged, probs = known or _judged(context, method, draft, read)
+    judgement = backend.judge(context, method, draft, read) if backend is not None else None
+    judged, probs = judgement or _judge_by_method(context, method, draft, read)
     seconds = StageSeconds(drafted_at - began, verified_at - drafted_at, clock() - verified_at)
     return RoundResult(
         draft.slots, judged.accepted, judged.token, judged.rejected, judged.accepts, probs, draft.drafted,
@@ -215,7 +218,8 @@ def make_round(
     )  # fmt: skip
 
 
-def _judged(context: RoundContext, method: Method, draft: Draft, read: Pass) -> Judged:
+def _judge_by_method(context: RoundContext, method: Method, draft: Draft, read: Pass) -> Judged:
+    """The reference: the method judges the draft by the target's rows, masked and penalised."""
     proposal, penalty, scores = draft.proposal, context.penalty, read.logits
     context.stats = read.stats if penalty is None and context.constraint is None else None
     if context.constraint is not None:

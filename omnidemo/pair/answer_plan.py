@@ -60,7 +60,7 @@ def plan_answer(
         Limits(asked.max_new_tokens, tuple(text for text in asked.stop if text), cancelled, begun),
         make_policy(asked, costs, line.head), clock=pair.clock,
         backend=pair.make_backend(state.target.cache, state.drafter.cache),
-        copier=memory if constraint is None or not method.copies else FormSource(constraint, memory),
+        memory=memory if constraint is None or not method.copies else FormSource(constraint, memory),
         constraint=constraint, on_draft=on_draft,
     )  # fmt: skip
 

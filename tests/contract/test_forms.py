@@ -66,7 +66,7 @@ def test_compiled_code_judges_masked_rows(trained: Sides, monkeypatch: pytest.Mo
     caches = (model.runner.new_cache() for model in (pair.target, pair.drafter))
     if not isinstance(pair.make_backend(*caches), CompiledBackend):
         pytest.skip("another backend, whose rounds the reference judges")
-    monkeypatch.setattr(engine, "_judged", lambda *_: pytest.fail("the reference judges"))
+    monkeypatch.setattr(engine, "_judge_by_method", lambda *_: pytest.fail("the reference judges"))
     for sampling in SAMPLINGS.values():
         pair.generate(STORY, max_new_tokens=20, learn=False, **FORMS["schema"], **sampling)
 

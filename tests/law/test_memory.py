@@ -94,7 +94,7 @@ def rounds_of(world: World, method: Method, sampling: SamplingParams, shape: tup
         state = world.conversation(world.prompt)
         plan = AnswerPlan(
             method, world.map, world.cache(), sampling, Sampler(seed), Limits(8), Fusing(*shape),
-            copier=world.copier(state),
+            memory=world.copier(state),
         )  # fmt: skip
         made += decode(state, plan)
     return made
@@ -145,7 +145,7 @@ def test_greedy_ids_are_the_targets_own(world: World, method: Method) -> None:
             state = own.conversation(own.prompt)
             plan = AnswerPlan(
                 method, own.map, own.cache(), SamplingParams(0.0), Sampler(0), Limits(10), Fusing(*shape),
-                copier=own.copier(state),
+                memory=own.copier(state),
             )  # fmt: skip
             assert tuple(token.id for done in decode(state, plan) for token in done.tokens) == expected
             assert state.drafter.unk_count or state.drafter.spells(state.target.ids)
@@ -164,7 +164,7 @@ def test_with_a_seed_memory_does_not_change_the_text(method: Method) -> None:
                 noise = SharedNoise(seed, len(world.target) + 1)
                 plan = AnswerPlan(
                     method, world.map, world.cache(), sampling, noise, Limits(8), Fusing(*shape),
-                    copier=world.copier(state),
+                    memory=world.copier(state),
                 )  # fmt: skip
                 texts.append([token.id for done in decode(state, plan) for token in done.tokens])
         assert all(text == texts[0] for text in texts)

@@ -98,7 +98,7 @@ def test_a_source_by_its_recipe_is_drafted_from_learns_and_keeps_the_law(world: 
         state = own.conversation(own.prompt)
         plan = AnswerPlan(
             method, own.map, own.cache(), sampling, Sampler(seed), Limits(60), Fusing(1, drafted),
-            copier=source,
+            memory=source,
         )  # fmt: skip
         tokens += [token for made in decode(state, plan) for token in made.tokens]
     copied = [token for token in tokens if token.source == "copied"]

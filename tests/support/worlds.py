@@ -225,10 +225,10 @@ class World:  # worlds are shared by modules: one that is changed would change t
         """Source and constraint of a plan, where an answer has the ids `before`."""
         copier = self.copier(state)
         if not self.formed:
-            return {"copier": copier}
+            return {"memory": copier}
         form = DrawnForm(len(self.target) + 1, self.target.roles.get("end", (-1,))[0])
         form.ids += before
-        return {"copier": FormSource(form, copier) if copier else None, "constraint": form}
+        return {"memory": FormSource(form, copier) if copier else None, "constraint": form}
 
     def round(
         self,
