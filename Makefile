@@ -13,7 +13,7 @@ help:
 	@echo "make test-long the long ones: visits in a browser, Ray, the torture"
 	@echo "make check     lint and types"
 	@echo "make format    lay the code out and fix what ruff can fix"
-	@echo "make sizes     write down how many lines each wing has"
+	@echo "make sizes     write down how many lines each package has"
 	@echo "make clean     remove .venv and caches; storage/ stays"
 
 run: $(VENV)/.run-ready smollm2

@@ -1,7 +1,7 @@
-"""The size of the tree, wing by wing, held by a table: `make sizes` writes it anew.
+"""The size of the tree, package by package, held by a table: `make sizes` writes it anew.
 
 A commit that deletes lowers the table. One that adds a feature may raise it, and says by how much. Git joins
-what two commits did to the table line by line, so a wing may have several lines; the least counts.
+what two commits did to the table line by line, so a package may have several lines; the least counts.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ TABLE = Path(__file__).with_suffix(".txt")
 
 @cache
 def measured() -> dict[str, int]:
-    """Lines of each wing of `omnidemo`, of the laboratory, the tests, and the page's scripts and styles."""
+    """Lines of each package of `omnidemo`, of laboratory, tests, and the page's scripts and styles."""
     found: dict[str, int] = {}
     for path in _files():
-        wing = _wing(path.relative_to(ROOT))
-        if wing is not None:
-            found[wing] = found.get(wing, 0) + len(path.read_text("utf-8").splitlines())
+        package = _package(path.relative_to(ROOT))
+        if package is not None:
+            found[package] = found.get(package, 0) + len(path.read_text("utf-8").splitlines())
     return dict(sorted(found.items()))
 
 
 def allowed() -> dict[str, int]:
-    """The table: the most lines of each wing."""
+    """The table: the most lines of each package."""
     found: dict[str, int] = {}
     for line in TABLE.read_text("utf-8").splitlines():
-        wing, lines = line.rsplit(maxsplit=1)
-        found[wing] = min(int(lines.replace(",", "")), found.get(wing, 10**9))
+        package, lines = line.rsplit(maxsplit=1)
+        found[package] = min(int(lines.replace(",", "")), found.get(package, 10**9))
     return found
 
 
@@ -49,7 +49,7 @@ def _files() -> list[Path]:
     return [path for name in listed.stdout.splitlines() if (path := ROOT / name).is_file()]
 
 
-def _wing(path: Path) -> str | None:
+def _package(path: Path) -> str | None:
     top, kind = path.parts[0], path.suffix
     if top == "omnidemo" and kind == ".py":
         return "/".join(path.parts[:2]) if len(path.parts) > 2 else top
@@ -60,6 +60,6 @@ def _wing(path: Path) -> str | None:
 
 if __name__ == "__main__":
     found = measured()
-    TABLE.write_text("".join(f"{wing} {lines:,}\n" for wing, lines in found.items()), "utf-8")
-    product = sum(lines for wing, lines in found.items() if wing.startswith("omnidemo"))
+    TABLE.write_text("".join(f"{package} {lines:,}\n" for package, lines in found.items()), "utf-8")
+    product = sum(lines for package, lines in found.items() if package.startswith("omnidemo"))
     print(f"omnidemo {product:,} lines; all in {TABLE.relative_to(ROOT)}")

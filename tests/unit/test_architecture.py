@@ -18,8 +18,8 @@ from tests.support import sizes
 ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "omnidemo").rglob("*.py"))
 LAB = sorted((ROOT / "lab").rglob("*.py"))
-# From the bottom up: a room imports from itself and from the floors below. A wing is a folder of `omnidemo`;
-# its folders that stand here are rooms of their own, and what else is in it is one more.
+# From the bottom up: a part imports from itself and from the layers below. A package is a folder of
+# `omnidemo`; its folders that stand here are parts of their own, and the rest of it is one more.
 ONE_EACH = """
 core core/asset_files core/catalogue_file core/config core/answer_figures core/offers core/records
 core/metrics core/processes core/resources core/shell_network core/private_folders core/tasks
@@ -32,9 +32,9 @@ pair pair/remote pair/zerogpu
 learning learning/distill learning/lines
 serving serving/replicas
 """
-FLOORS = [{room} for room in ONE_EACH.split()] + [{"api", "serving/measuring", "serving/endpoint"}]
-FLOORS += [{"ui/figures"}, {"ui"}, {"cli"}, {"__main__"}]
-HEIGHT = {room: height for height, floor in enumerate(FLOORS) for room in floor}
+LAYERS = [{part} for part in ONE_EACH.split()] + [{"api", "serving/measuring", "serving/endpoint"}]
+LAYERS += [{"ui/figures"}, {"ui"}, {"cli"}, {"__main__"}]
+HEIGHT = {part: height for height, layer in enumerate(LAYERS) for part in layer}
 
 
 def files_in(folder: str) -> set[str]:
@@ -118,26 +118,26 @@ def imported(nodes: Iterable[ast.AST], package: tuple[str, ...]) -> set[str]:
     return found
 
 
-def room_of(parts: Sequence[str]) -> str:
-    """The room of a module by the parts of its name behind `omnidemo`."""
+def part_of(parts: Sequence[str]) -> str:
+    """The part of a module by the parts of its name behind `omnidemo`."""
     inner = "/".join(parts[:2])
     return inner if inner in HEIGHT else parts[0]
 
 
-def room(path: Path) -> str:
-    return room_of(path.relative_to(ROOT / "omnidemo").with_suffix("").parts)
+def part(path: Path) -> str:
+    return part_of(path.relative_to(ROOT / "omnidemo").with_suffix("").parts)
 
 
 def test_imports_point_down() -> None:
     wrong = []
     for path in FILES:
-        own = room(path)
+        own = part(path)
         if own == "__init__":  # the lazy front door
             continue
-        assert own in HEIGHT, f"{own} is a new room: give it a floor here and in docs/architecture.md"
+        assert own in HEIGHT, f"{own} is a new part: give it a layer here and in docs/architecture.md"
         for name in imports(path):
             parts = name.split(".")
-            other = room_of(parts[1:]) if parts[0] == "omnidemo" and len(parts) > 1 else ""
+            other = part_of(parts[1:]) if parts[0] == "omnidemo" and len(parts) > 1 else ""
             if other in HEIGHT and other != own and HEIGHT[other] >= HEIGHT[own]:
                 wrong.append(f"{path.relative_to(ROOT)} imports {name}")
     assert not wrong
@@ -165,7 +165,7 @@ def test_every_module_of_ours_that_is_named_exists() -> None:
 
 def test_modules_of_the_backends_make_no_circle() -> None:
     """Nor for types alone."""
-    own = {path.stem: path for path in FILES if room(path) == "backends" and "kernels" not in path.parts}
+    own = {path.stem: path for path in FILES if part(path) == "backends" and "kernels" not in path.parts}
     left = {
         name: {part for one in imports(path) for part in one.split(".")[2:] if part in own} - {name}
         for name, path in own.items()
@@ -192,25 +192,25 @@ def test_no_module_name_stands_twice() -> None:
     assert not [name for name, count in names.items() if count > 1]
 
 
-PURE_ROOMS = ("vocabulary", "decoding/sources", "decoding", "decoding/methods")
+PURE_PARTS = ("vocabulary", "decoding/sources", "decoding", "decoding/methods")
 
 
 def test_vocab_decoding_and_methods_are_numpy_and_the_standard_library_without_a_clock() -> None:
     for path in FILES:
-        if room(path) in PURE_ROOMS:
+        if part(path) in PURE_PARTS:
             assert {name.split(".")[0] for name in imports(path)} <= PURE, path
 
 
-@pytest.mark.parametrize("wing", sizes.allowed())
-def test_no_wing_grows(wing: str) -> None:
-    lines, most = sizes.measured().get(wing, 0), sizes.allowed()[wing]
+@pytest.mark.parametrize("package", sizes.allowed())
+def test_no_wing_grows(package: str) -> None:
+    lines, most = sizes.measured().get(package, 0), sizes.allowed()[package]
     assert lines <= most, (
-        f"{wing} has {lines:,} lines, and the table {most:,}: delete as many, or run `make sizes` in a commit"
-        " that adds a feature and says by how much"
+        f"{package} has {lines:,} lines, and the table {most:,}: delete as many, or run `make sizes` in a"
+        " commit that adds a feature and says by how much"
     )
     if lines < most:
         warnings.warn(
-            f"{wing} has {lines:,} lines, and the table {most:,}: `make sizes` lowers it", stacklevel=1
+            f"{package} has {lines:,} lines, and the table {most:,}: `make sizes` lowers it", stacklevel=1
         )
 
 
