@@ -9,6 +9,8 @@ from pathlib import Path
 from lab.torture.client import SEED
 from lab.torture.ledger import Report, fixed
 from omnidemo.core.config import DEFAULT, GREEDY, Settings
+from omnidemo.models.catalogue import reading
+from omnidemo.serving.conversation_window import newest
 from omnidemo.serving.pair_loading import build_pair
 
 REPEATED = 300  # answers that are decoded once more at the end
@@ -25,7 +27,9 @@ def decode_again(
     pair = build_pair(target, DEFAULT, settings)
     for (prompt, tokens, temperature), told in draw.sample(given, min(REPEATED, len(given))):
         options = GREEDY.options | {"temperature": temperature, "seed": SEED}
-        made = pair.generate(prompt, method="autoregressive", max_new_tokens=tokens, learn=False, **options)
+        # with the system prompt that a chat gets where it has none
+        asked = newest(pair, [{"role": "user", "content": prompt}], reading(target), tokens).messages
+        made = pair.generate(asked, method="autoregressive", max_new_tokens=tokens, learn=False, **options)
         report.note(
             f"answers at temperature {temperature:g}, decoded again plainly by one process",
             told == {made.text},
