@@ -1,1 +1,1 @@
-"""Drafts from memory: ids that are copied from the text, or that followed the same context before."""
+"""Drafts from memory: prompt lookup in the chat and in earlier answers, and what followed short contexts."""

@@ -1,5 +1,4 @@
-"""The ids that followed short contexts in earlier answers: a memory that recognises a phrase wherever it
-stands."""
+"""An n-gram language model of earlier answers: which ids followed the newest 1 to 4 ids."""
 
 from __future__ import annotations
 
@@ -63,7 +62,7 @@ class Continuations:
         return made
 
     def become(self, other: Continuations) -> None:
-        """Take over the contents of `other`, which is not used afterwards."""
+        """Move the contents of `other` here."""
         self.__dict__.update(other.__dict__)
 
     @property

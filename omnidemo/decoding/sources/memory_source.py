@@ -1,5 +1,5 @@
-"""Drafts from memory as one chain: id by id the likeliest, by copies from the conversation, copies from
-earlier answers, and continuations."""
+"""Drafts from memory as one chain of ids. Each is the likeliest by three sources: copies from the
+conversation, copies from earlier answers, continuations of short contexts."""
 
 from __future__ import annotations
 
@@ -23,19 +23,18 @@ NO_TEXT, NOTHING_KNOWN = TextIndex(), Continuations(0)
 
 
 class Source(Protocol):
-    """Proposes ids for the target, each with a chance, and learns from the ids that were written instead.
+    """Drafts target ids, each with an acceptance probability, and learns from the emitted ids.
 
-    A proposal depends on earlier ids alone, so it is a point mass and the law of the text stays the target's.
-    The drafter, whose tokens are drawn, is the other source: `Method.draft` proposes, and the draft policy
-    has the chances and learns.
+    A draft depends on earlier ids alone, so it is a point mass, and the distribution of the text stays the
+    target's. The drafter draws its tokens; for them `Method.draft` proposes and the draft policy learns.
     """
 
     def draft(self, ids: Sequence[int], most: int) -> CopiedDraft | None:
-        """At most `most` ids after the text `ids`; None for none."""
+        """Draft at most `most` ids after the text `ids`; None for none."""
         ...
 
     def learn(self, draft: CopiedDraft, written: Sequence[int]) -> None:
-        """Learn from the ids that were written in the draft's place."""
+        """Learn from the ids that were emitted in the draft's place."""
         ...
 
 
