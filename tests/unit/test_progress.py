@@ -126,8 +126,8 @@ def test_what_was_compared_is_said_when_ctrl_c_comes(
     cli: Cli, lab_cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def compared(*_: object) -> Iterator[object]:
-        yield mismatch.Report("cpu", 1, 24)
-        yield mismatch.Report("cpu", 2, 48)
+        yield mismatch.BackendReport("cpu", 1, 24)
+        yield mismatch.BackendReport("cpu", 2, 48)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(mismatch, "check", compared)
