@@ -117,7 +117,7 @@ def test_packed_weights_are_those_of_the_file_and_their_products_are_numpys(pack
     name = "model.layers.1.self_attn.v_proj.weight"
     matrix = runner.packed[name]
     assert isinstance(matrix, PackedMatrix)
-    matrix.records["blocks"]["numbers"][0, 0, 0, 0, 5] *= 2  # the scale of a block of one row
+    matrix.tiles["blocks"]["numbers"][0, 0, 0, 0, 5] *= 2  # the scale of a block of one row
     found = reports(runner, reference)
     first = found[0].different[0]
     assert first.part == name and first.most == pytest.approx(

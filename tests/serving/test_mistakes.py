@@ -96,8 +96,8 @@ def test_other_mistakes_on_the_command_line(
     refused(cli("generate", "half \ud83d", *names), "half a character")
     (tmp_path / "deep.jsonl").write_text('{"prompt": ' + "[" * 100_000 + "]" * 100_000 + "}")
     (tmp_path / "list.jsonl").write_text("[1]\n5\n")
-    for name in ("deep.jsonl", "list.jsonl"):
-        refused(cli("compare", "--prompts", tmp_path / name, "--csv", tmp_path / "out.csv", *names), "prompt")
+    for name, word in (("deep.jsonl", "prompt"), ("list.jsonl", "not JSON")):
+        refused(cli("compare", "--prompts", tmp_path / name, "--csv", tmp_path / "out.csv", *names), word)
     for name, value in (
         ("THREADS", "100000"),
         ("LORA_RANK", "20000"),

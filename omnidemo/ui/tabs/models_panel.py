@@ -11,7 +11,7 @@ import gradio as gr
 from omnidemo.models.catalogue import HERE, ModelCard
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.ui import text
-from omnidemo.ui.errors import sentence
+from omnidemo.ui.errors import brought, sentence
 from omnidemo.ui.shell import QUIET, Shell, choose, megabytes
 
 ROLES = {"target": "Target", "drafter": "Drafter", "both": "Target or drafter"}
@@ -84,8 +84,11 @@ def build_models(services: PublicServices, shell: Shell) -> None:
     names = [shell.target, shell.drafter]
     panel.expand(partial(rows, services), None, table, api_name="models", **QUIET)
 
-    def pressed(event: gr.SelectData) -> str:
-        return str(event.row_value[-1])
+    def pressed(event: gr.EventData) -> str:
+        row = brought(event, "row_value")
+        if not isinstance(row, list) or not row:
+            raise ValueError("No row of the table was chosen. Press one.")
+        return str(row[-1])
 
     table.select(pressed, None, name, api_name="choose_model", **QUIET)
     for role, press in zip(("target", "drafter"), presses, strict=True):
