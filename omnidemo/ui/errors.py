@@ -102,6 +102,23 @@ def _wrong(block: Any, value: Any) -> str:
     )
 
 
+class Page(gr.Blocks):
+    """Blocks that turn into one sentence what Gradio itself refuses: an event that programs cannot call, one
+    with fewer values than it takes, or without the data of its press. Gradio writes a traceback for each to
+    the log, so anybody could fill it."""
+
+    async def process_api(self, block_fn: Any, *given: Any, **options: Any) -> dict[str, Any]:
+        known = self.fns.get(block_fn) if isinstance(block_fn, int) else block_fn
+        try:
+            if known is not None and known.fn is None:
+                raise ValueError("This event runs in the browser alone; there is nothing to call.")
+            return await super().process_api(block_fn, *given, **options)
+        except gr.Error:
+            raise
+        except Exception as error:
+            raise gr.Error(report(error, str(known and known.api_name)), print_exception=False) from error
+
+
 def in_one_sentence(page: gr.Blocks) -> None:
     """Let the page's events check the types of their values (an error names the field's label) and turn every
     error into one sentence. Jobs do it themselves. Gradio reads only the values that name files: what else a

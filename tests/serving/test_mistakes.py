@@ -184,6 +184,21 @@ VALUES: tuple[Any, ...] = (
 )
 
 
+def test_what_gradio_refuses_comes_to_a_sentence(page: gr.Blocks) -> None:
+    scripts = [fn for fn in page.fns.values() if fn.fn is None]
+    assert scripts
+    with pytest.raises(gr.Error, match="runs in the browser alone") as refused:
+        asyncio.run(page.process_api(scripts[0], []))
+    assert not refused.value.print_exception  # or Gradio writes a traceback to the log
+    (chosen,) = (fn for fn in page.fns.values() if fn.api_name == "choose_model")
+    with pytest.raises(gr.Error, match="No row of the table was chosen"):
+        asyncio.run(page.process_api(chosen, [], event_data=gr.EventData(None, {})))
+    short = next(fn for fn in page.fns.values() if fn.fn is not None and len(fn.inputs) > 1)
+    with pytest.raises(gr.Error, match="enough input values") as refused:
+        asyncio.run(page.process_api(short, []))
+    assert not refused.value.print_exception
+
+
 def test_whatever_is_sent_to_any_event_comes_to_a_sentence_and_one_line_in_the_log(
     page: gr.Blocks, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
