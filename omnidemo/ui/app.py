@@ -22,7 +22,7 @@ from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.services import Services
 from omnidemo.ui import downloads, replay_data, text
 from omnidemo.ui.chat_request import MOST_SYSTEM
-from omnidemo.ui.errors import Page, in_one_sentence
+from omnidemo.ui.errors import AppBlocks, in_one_sentence
 from omnidemo.ui.guard import around
 from omnidemo.ui.job import in_turn
 from omnidemo.ui.live_answers import RECORDED
@@ -62,7 +62,7 @@ def build_app(services: Services | PublicServices) -> gr.Blocks:
     os.environ |= {"GRADIO_ANALYTICS_MAX_EVENTS": "1", "GRADIO_ANALYTICS_CACHE_FREQUENCY": str(10**9)}
     services = public_services(services)
     about = f"{text.TITLE} · {text.SUBTITLE}"
-    with Page(title=about, analytics_enabled=False, fill_width=True, delete_cache=CACHE) as page:
+    with AppBlocks(title=about, analytics_enabled=False, fill_width=True, delete_cache=CACHE) as page:
         shell = build_shell(services, page)
         build_better(services, shell)
         build_models(services, shell)

@@ -102,7 +102,7 @@ def _wrong(block: Any, value: Any) -> str:
     )
 
 
-class Page(gr.Blocks):
+class AppBlocks(gr.Blocks):
     """Blocks that turn into one sentence what Gradio itself refuses: an event that programs cannot call, one
     with fewer values than it takes, or without the data of its press. Gradio writes a traceback for each to
     the log, so anybody could fill it."""
