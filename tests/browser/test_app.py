@@ -161,7 +161,7 @@ def test_a_topic_line_is_chosen_and_shown(page: Page) -> None:
     page.get_by_label("Topic memory to look at").click()
     page.get_by_role("option", name="poems").click()
     expect(page.locator("#omni-versions h3")).to_have_text("Adapter versions · poems")
-    expect(page.locator("#omni-trainer h3")).to_have_text("In the background · poems")
+    expect(page.locator("#omni-trainer h3").first).to_have_text("In the background · poems")
 
 
 def test_a_comparison_is_identical_and_its_csv_opens(page: Page, tmp_path: Path) -> None:
