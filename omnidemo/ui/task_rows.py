@@ -44,7 +44,7 @@ def cards() -> list[dict[str, Any]]:
     known = [task(name) for name in TASKS if name != HARD]
     shown = [{"name": one.name, "title": one.title, "sentence": one.sentence} for one in known]
     sentence = "Your own instruction, and one input on each line: typed, pasted, or from a JSON Lines file."
-    kinds = "Prompts of one kind instead of one form: what the chat's own line learns from them."
+    kinds = "Prompts of one topic. What is learned from them helps the chat, too."
     return [
         *shown,
         {"name": TOPIC, "title": "Teach it a topic", "sentence": kinds, "topics": sample_prompts.TOPICS},

@@ -119,7 +119,7 @@ def test_a_speed_is_said_to_be_measured_or_why_there_is_none(page: Page) -> None
     ask(page, "hi")
     tell = """found => { const turn = omni.chat.turns.at(-1);
         turn.answer.end.key ||= "k";
-        omni.widgets.speeds().update(JSON.stringify({ [turn.answer.end.key]: found })); }"""
+        omni.widgets.speeds().update(JSON.stringify({ [turn.answer.end.key]: [found, null] })); }"""
     said, figures = page.locator(".turn .said"), page.locator("#omni-answer .three")
     verdict = page.locator(".turn .verdict")
     for found, words in (

@@ -40,7 +40,7 @@ const draw = () => {
     clickable(
       "first-task",
       [
-        el("b", "Ten orders into JSON: watch it get faster"),
+        el("b", "Ten orders into JSON: watch it need fewer steps"),
         el("span", "One task, ten inputs: see what it remembers from answer to answer"),
       ],
       () => goTo("same-task"),

@@ -40,30 +40,36 @@ export const sameAgain = ({ first, answer }) => {
   return `Asked again: ${plural(then, "step")} then, ${now} now: ${why}.`;
 };
 
-// Two bars on one clock, which begins with the first token: the share of the text that the first answer had, by its recorded times, and this one.
+// Two bars of steps on one clock, which begins with the first token: those of the first answer, by its recorded times, and those of this one. A full bar
+// is all that the first answer took.
 export const ghost = turn => {
   const lane = laneOf("", roundsOf(turn.first.answer)),
     row = (cls, name) => {
-      const bar = el("i");
-      return { bar, node: el("div", { class: cls }, el("span", name), el("span.again-bar", bar)) };
+      const bar = el("i"),
+        steps = el("span");
+      return { bar, name, steps, node: el("div", { class: cls }, steps, el("span.again-bar", bar)) };
     },
     then = row("was", "first time"),
     now = row("is", "now");
   const node = el("div.again-bars", { "aria-hidden": "true" }, then.node, now.node);
-  const grow = (one, count) => (one.bar.style.width = `${Math.min(100, (100 * count) / lane.count)}%`);
+  const grow = (one, steps) => {
+    one.bar.style.width = `${Math.min(100, (100 * steps) / lane.rounds.length)}%`;
+    one.steps.textContent = `${one.name}: ${plural(steps, "step")}`;
+  };
   let began = 0;
   const tick = () => {
     const passed = calm() || !lane.timed ? Infinity : 1000 * (performance.now() - began),
       rounds = placeAt(lane.ends, passed);
-    grow(then, rounds ? lane.written[rounds - 1] : 0);
+    grow(then, rounds);
     if (rounds < lane.rounds.length && node.isConnected) setTimeout(tick, FRAME);
   };
-  const draw = count => {
-    if (count && !began) {
+  const draw = () => {
+    const steps = stepsOf(turn);
+    if (steps && !began) {
       began = performance.now();
       tick();
     }
-    grow(now, count);
+    grow(now, steps);
   };
   return { node, draw };
 };

@@ -78,7 +78,7 @@ const drawCounter = ({ parts: { counter, ghost }, answer: { tokens, rounds } }) 
     written = tokens.reduce((sum, line) => sum + (line.k === "t"), 0);
   counter.hidden = !steps;
   fill(counter, counted(steps, written));
-  ghost?.draw(written);
+  ghost?.draw();
 };
 // Only what is seen is kept up to date.
 chat.drawText = turn => {

@@ -177,7 +177,7 @@ const count = answer => {
   };
 };
 const shares = ({ forced, copied, guessed, own }) =>
-  `${forced ? `${forced} forced · ` : ""}${copied} copied · ${guessed} guessed · ${own} own`;
+  `${forced ? `${forced} of the form · ` : ""}${copied} copied · ${guessed} guessed · ${own} by the big model`;
 const number = value => format(value, "number");
 const replays = row => {
   const known = [
@@ -304,12 +304,10 @@ const headline = rows => {
       ? `${plural(rows.length, "answer")}: ${pace(rows)} tokens a step`
       : `First two answers: ${pace(rows.slice(0, 2))} tokens a step, last ${Math.min(5, rows.length - 2)}: ${pace(rows.slice(Math.max(2, rows.length - 5)))}`;
   if (!known.length) return `${begun}. What it would have been with nothing learned is not known.`;
-  const [much, share] = [
-    Math.round(saved),
-    saved / known.reduce((sum, row) => sum + row.tokens / row.nothing_learned_tokens_per_round, 0),
-  ];
-  return much > 0
-    ? `${begun}. Learning saved ${plural(much, "step")} so far, ${format(share, "percent")} of them.`
+  const without = known.reduce((sum, row) => sum + row.tokens / row.nothing_learned_tokens_per_round, 0),
+    [taken, before] = [without - saved, without].map(Math.round);
+  return taken < before
+    ? `${begun}. ${taken} steps, where nothing learned would have taken ${before}: ${format(saved / without, "percent")} fewer.`
     : `${begun}. Learning has saved no steps yet.`;
 };
 // What an answer owes to the memory and to what the small model has learned; a difference that the curve hardly shows is none.
@@ -319,7 +317,7 @@ const owed = row => {
     fresh = row.fresh_drafter_tokens_per_round;
   if (empty == null || fresh == null) return "";
   const brought = without =>
-    `${now - without > SEEN ? "helped" : without - now > SEEN ? "lowered it slightly" : "changed next to nothing"} (${number(without)} without)`;
+    `${now - without > SEEN ? "helped" : without - now > SEEN ? "lowered it slightly" : now === without ? "changed nothing" : "changed next to nothing"} (${number(without)} without)`;
   const memory = row.memory_tokens ? brought(empty) : "was empty";
   return `In answer ${row.number} the memory ${memory}; training ${brought(fresh)}.`;
 };
@@ -594,7 +592,7 @@ widgets.task = (host, context) => {
     said.textContent = headline(done);
     whence.textContent = owed(last);
     const { answer, reveal } = rows.get(last.number),
-      which = `Guessed right in answer ${last.number}, and not without what was learned:`;
+      which = `Right in answer ${last.number} only because of what was learned:`;
     drawLearned(learned, which, last.learned ?? [], answer, reveal);
     const known = Object.entries(config.lines).filter(([column]) => done.some(one => one[column] != null));
     const named = ([column, name]) => {
