@@ -69,9 +69,7 @@ def test_three_answers_with_a_stop_between_and_somebody_who_asks(
         table = pd.read_csv(tmp_path / "rows.csv")
         assert list(table["number"]) == [1, 2, 3] and list(table["input"]) == INPUTS.split("\n")
         for text, row in zip(rows(page), table.to_dict("records"), strict=True):
-            counts = (
-                f"{row['copied_tokens']} copied · {row['guessed_tokens']} guessed · {row['own_tokens']} by the big model"
-            )
+            counts = f"{row['copied_tokens']} copied · {row['guessed_tokens']} guessed · {row['own_tokens']} by the big model"
             assert counts in text and f"{number(row['tokens_per_round'])} tokens a step" in text
             assert f"nothing learned {number(row['nothing_learned_tokens_per_round'])}" in text
         written = page.locator(".task-rows .toks.line").evaluate_all("all => all.map(one => one.textContent)")
