@@ -73,7 +73,7 @@ def test_a_long_text_is_read_stopped_and_read_on(browser: Browser, app: App, wid
         assert kept >= read and kept + left == total
         expect(again.locator(".tok").first).to_be_attached()
         expect(again.locator(".reading")).to_have_count(0)
-        expect(again.locator(".foot .facts")).to_contain_text("token")
+        expect(again.locator(".foot .facts")).to_contain_text("tok/s")
         expect(again.locator(".status.error")).to_have_count(0)
 
 
