@@ -35,7 +35,7 @@ def test_a_short_torture_holds(lab_cli: Cli, tmp_path: Path, monkeypatch: pytest
         and report.outcomes["kills of the server"].survived == 1
     )
     assert report.outcomes["what pages of other sites tried"].tried > 10
-    assert report.outcomes["what a visitor tried on another's data"].tried > 20
+    assert report.outcomes["what a visitor tried on another's data"].tried > 15
     assert (
         "tracebacks in the server's log" in report.outcomes
         and (tmp_path / "kept" / "public" / "server.log").is_file()
