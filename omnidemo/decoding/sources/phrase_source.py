@@ -1,5 +1,5 @@
-"""Known phrases: what followed one to four ids in texts that the target has written long ago, beside what
-memory knows of this chat and of earlier answers."""
+"""Known phrases: what the target wrote most often after one to four ids. They are drafted beside memory,
+which knows this chat and earlier answers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FIRST_OF_PHRASES = np.array([
 
 @dataclass(slots=True)
 class _Either(CopiedDraft):
-    """The better one of two drafts, of which both learn."""
+    """The better of two drafts. Both sources learn what became of theirs."""
 
     memory: CopiedDraft | None = None
     phrases: CopiedDraft | None = None
